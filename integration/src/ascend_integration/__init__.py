@@ -1,0 +1,1 @@
+"""Demo, compatible sets and cross-package checks of vllm-ascend."""

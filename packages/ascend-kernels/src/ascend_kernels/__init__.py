@@ -1,0 +1,1 @@
+"""Standalone operators for LLM inference on Ascend NPUs."""

@@ -1,0 +1,1 @@
+"""vLLM hardware plugin for Huawei Ascend NPUs."""
