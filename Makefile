@@ -1,0 +1,4 @@
+PYTHON ?= python3
+.PHONY: env
+env:
+	@$(PYTHON) tools/env.py
