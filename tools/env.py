@@ -9,6 +9,7 @@ installed with its hash verified: uv from locks/bootstrap.txt, torch from locks/
 
 import ast
 import fcntl
+import functools
 import hashlib
 import os
 import re
@@ -60,6 +61,7 @@ def say(message: str) -> None:
     print(f"[env] {message}", flush=True)
 
 
+@functools.cache
 def environment() -> dict[str, str]:
     """Return the environment for pip and uv.
 
@@ -124,8 +126,14 @@ def run(*command: object, stdin: str | None = None, quiet: bool = False) -> bool
 
 
 def make_venv() -> None:
-    """Make an empty .venv with uv in it, unless one with this Python is there."""
-    same = PYTHON.exists() and run(PYTHON, "-c", f"import sys; sys.exit(sys.version != {sys.version!r})")
+    """Make an empty .venv with uv in it, unless one is there that was made with this Python, in this place."""
+    made_by = VENV / "pyvenv.cfg"
+    same = (
+        PYTHON.exists()
+        and made_by.is_file()
+        and str(VENV) in made_by.read_text()  # an environment does not work in another place than its own
+        and run(PYTHON, "-c", f"import sys; sys.exit(sys.version != {sys.version!r})")
+    )
     if not same:
         say(f"making {VENV.name} with Python {sys.version.split()[0]}")
         subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
@@ -156,7 +164,11 @@ def install_torch() -> None:
         return
     say("pip finds no such wheel; asking uv for the CPU build")
     if not run(UV, "pip", "install", "--python", PYTHON, "--torch-backend=cpu", *options):
-        fail(NO_TORCH.format(list=TORCH.relative_to(ROOT), wheels=re.sub(r"^#.*\n", "", TORCH.read_text(), flags=re.M)))
+        fail(
+            NO_TORCH.format(
+                list=TORCH.relative_to(ROOT), wheels=re.sub(r"^#.*\n", "", TORCH.read_text(), flags=re.MULTILINE)
+            )
+        )
 
 
 def install_locked() -> None:
