@@ -14,6 +14,8 @@ def platform_plugin() -> str | None:
     """``vllm.platform_plugins``: the dotted path of the platform class. Never raises, imports no device code."""
     # torch_npu refuses a second initialisation in a forked child.
     os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
+    # vLLM 0.23 turns its V2 runner on for some models when Triton is active; this platform has the V1 runner.
+    os.environ.setdefault("VLLM_USE_V2_MODEL_RUNNER", "0")
     return "vllm_ascend.platform.AscendPlatform"
 
 

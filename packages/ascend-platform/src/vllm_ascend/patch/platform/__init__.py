@@ -1,0 +1,1 @@
+"""Patches applied in every process, before a configuration is made."""

@@ -1,0 +1,1 @@
+"""Patches applied in the process that owns the device, before the model runner is made."""
