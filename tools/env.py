@@ -72,6 +72,8 @@ def environment() -> dict[str, str]:
     left_out = {"PYTHONHOME", "PYTHONPATH", "UV_FIND_LINKS", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "VIRTUAL_ENV"}
     variables = {name: value for name, value in os.environ.items() if name not in left_out}
     variables |= {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    # vLLM without compiled code; its version would otherwise be 0.23.0+empty, which no index and no lock names.
+    variables |= {"VLLM_TARGET_DEVICE": "empty", "VLLM_VERSION_OVERRIDE": "0.23.0"}
     settings = subprocess.run(
         [PYTHON, "-m", "pip", "config", "list"], check=True, capture_output=True, text=True, env=variables
     ).stdout
@@ -117,11 +119,15 @@ def alone() -> Iterator[None]:
 
 
 def run(*command: object, stdin: str | None = None, quiet: bool = False) -> bool:
-    """Run a command in the environment of `environment` and return whether it succeeded."""
+    """Run a command in the environment of `environment` and return whether it succeeded.
+
+    The folder is the root of the file system: in the workspace `uv pip` would apply the constraints of pyproject.toml,
+    and refuse them for having no hashes.
+    """
     output = subprocess.DEVNULL if quiet else None
     words = [str(word) for word in command]
     return not subprocess.run(
-        words, input=stdin, text=True, env=environment(), cwd=ROOT, stdout=output, check=False
+        words, input=stdin, text=True, env=environment(), cwd="/", stdout=output, check=False
     ).returncode
 
 
