@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -37,20 +38,20 @@ def check(patch: Patch) -> None:
             f"{patch.target!r} changed: its source digest is {found}, the patch replaces {patch.digest}. "
             f"Reason of the patch: {patch.reason}. Compare the new source, then correct patch and digest"
         )
-    if (
-        patch.signature is not None
-        and (found := signature_of(patch.target)) != patch.signature
-    ):
+    if patch.signature is not None and (found := signature_of(patch.target)) != patch.signature:
         raise PatchError(
             f"{patch.target!r} changed: its signature is {found}, the patch replaces {patch.signature}. "
             f"Reason of the patch: {patch.reason}"
         )
     value = locate(patch.target).value
+    if patch.module is not None and value is not sys.modules.get(patch.module):
+        raise PatchError(
+            f"{patch.target!r} changed: it is {value!r}, the patch replaces the module {patch.module!r}. "
+            f"Reason of the patch: {patch.reason}"
+        )
     for name in patch.also:
         if locate(name).value is not value:
-            raise PatchError(
-                f"{name!r} is no longer the same object as {patch.target!r}; correct `also` of the patch"
-            )
+            raise PatchError(f"{name!r} is no longer the same object as {patch.target!r}; correct `also` of the patch")
 
 
 def _bind(location: Location, value: Any) -> None:
@@ -85,9 +86,7 @@ def original(target: str) -> Any:
         PatchError: the target is not patched at the moment.
     """
     if target not in _ORIGINALS:
-        raise PatchError(
-            f"{target!r} is not patched; patched names: {sorted(_ORIGINALS) or 'none'}"
-        )
+        raise PatchError(f"{target!r} is not patched; patched names: {sorted(_ORIGINALS) or 'none'}")
     return _ORIGINALS[target]
 
 
@@ -100,17 +99,10 @@ def scope(name: str) -> Iterator[None]:
     Raises:
         PatchError: no patch has this scope, or a target does not look as declared.
     """
-    members = [
-        it
-        for stage in ("platform", "worker")
-        for it in load_stage(stage)
-        if it.scope == name
-    ]
+    members = [it for stage in ("platform", "worker") for it in load_stage(stage) if it.scope == name]
     if not members:
         known = sorted({it.scope for it in declared() if it.scope is not None})
-        raise PatchError(
-            f"no patch has the scope {name!r}; known scopes: {known or 'none'}"
-        )
+        raise PatchError(f"no patch has the scope {name!r}; known scopes: {known or 'none'}")
     bound: list[tuple[str, Location, Any]] = []
     try:
         for it in members:

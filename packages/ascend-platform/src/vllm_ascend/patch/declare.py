@@ -28,6 +28,7 @@ class Patch:
         versions: the vLLM releases it was written for, as a specifier set.
         digest: :func:`vllm_ascend.patch.digest_of` the target, or None.
         signature: ``str(inspect.signature(target))``, or None.
+        module: for a module's global that is itself a module: the name of the module it must be, or None.
         scope: None for a lasting patch; else the name of the ``with scope(...)`` block that it lives in.
         replacement: the object that takes the target's place.
     """
@@ -39,6 +40,7 @@ class Patch:
     versions: SpecifierSet
     digest: str | None
     signature: str | None
+    module: str | None
     scope: str | None
     replacement: Any
 
@@ -56,6 +58,7 @@ def patch(
     versions: str,
     digest: str | None = None,
     signature: str | None = None,
+    module: str | None = None,
     also: tuple[str, ...] = (),
     scope: str | None = None,
 ) -> Callable[[Replacement], Replacement]:
@@ -64,25 +67,19 @@ def patch(
     It can be called on an existing object as well: ``patch(target=…, scope="capture", …)(torch.npu.Stream)``.
 
     Raises:
-        PatchError: no reason, neither digest nor signature, a second patch of one name, or a lasting patch of torch.
+        PatchError: no reason, nothing to recognise the target by, a second patch of one name, or a lasting patch of torch.
     """
     if not reason.strip():
         raise PatchError(f"the patch of {target!r} gives no reason")
     try:
         specifier = SpecifierSet(versions)
     except InvalidSpecifier as error:
-        raise PatchError(
-            f"the patch of {target!r} has invalid versions {versions!r}: {error}"
-        ) from error
+        raise PatchError(f"the patch of {target!r} has invalid versions {versions!r}: {error}") from error
     of_torch = target.partition(":")[0].split(".")[0] in ("torch", "torch_npu")
     if of_torch and scope is None:
-        raise PatchError(
-            f"the patch of {target!r} must name a scope: nothing of torch is re-bound for good"
-        )
-    if scope is None and digest is None and signature is None:
-        raise PatchError(
-            f"the patch of {target!r} needs a digest or a signature of what it replaces"
-        )
+        raise PatchError(f"the patch of {target!r} must name a scope: nothing of torch is re-bound for good")
+    if scope is None and digest is None and signature is None and module is None:
+        raise PatchError(f"the patch of {target!r} needs a digest or a signature of what it replaces")
 
     def declare(replacement: Replacement) -> Replacement:
         new = Patch(
@@ -93,15 +90,14 @@ def patch(
             specifier,
             digest,
             signature,
+            module,
             scope,
             replacement,
         )
         for name in new.names:
             known = _DECLARED.get(name)
             if known is not None and not _same_place(known.replacement, replacement):
-                raise PatchError(
-                    f"{name!r} is patched twice: for {known.reason!r} and for {reason!r}"
-                )
+                raise PatchError(f"{name!r} is patched twice: for {known.reason!r} and for {reason!r}")
             _DECLARED[name] = new
         return replacement
 
@@ -112,10 +108,7 @@ def _same_place(first: Any, second: Any) -> bool:
     """Whether a module was only imported again (its function is a new object of the same name)."""
     if first is second:
         return True
-    places = [
-        (getattr(it, "__module__", None), getattr(it, "__qualname__", None))
-        for it in (first, second)
-    ]
+    places = [(getattr(it, "__module__", None), getattr(it, "__qualname__", None)) for it in (first, second)]
     return places[0] == places[1] and places[0] != (None, None)
 
 

@@ -1,0 +1,1 @@
+"""Operators that prepare the inputs of a model step."""

@@ -1,0 +1,1 @@
+"""Process-group communication over HCCL."""

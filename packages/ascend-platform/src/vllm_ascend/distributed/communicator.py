@@ -1,0 +1,53 @@
+"""The device communicator of vLLM's process groups on Ascend.
+
+HCCL is a ``torch.distributed`` backend, so vLLM's base class carries tensor, pipeline and data parallelism. What it lacks
+are the variable-length collectives, which HCCL has no single call for.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from vllm.distributed.device_communicators.base_device_communicator import DeviceCommunicatorBase
+
+
+class AscendCommunicator(DeviceCommunicatorBase):
+    """Collectives of one process group over HCCL."""
+
+    def all_gatherv(
+        self,
+        input_: torch.Tensor | list[torch.Tensor],
+        dim: int = 0,
+        sizes: list[int] | None = None,
+    ) -> torch.Tensor | list[torch.Tensor]:
+        """Concatenate the ranks' tensors along dimension 0; ``sizes[r]`` rows come from rank ``r``."""
+        if isinstance(input_, list):
+            return [self._all_gatherv(tensor, dim, sizes) for tensor in input_]
+        return self._all_gatherv(input_, dim, sizes)
+
+    def _all_gatherv(self, tensor: torch.Tensor, dim: int, sizes: list[int] | None) -> torch.Tensor:
+        if dim != 0:
+            raise ValueError(f"all_gatherv gathers along dimension 0, got dim={dim}")
+        if sizes is None or len(set(sizes)) == 1:
+            return self.all_gather(tensor, dim=0)
+        if sizes[self.rank_in_group] != tensor.shape[0]:
+            raise ValueError(
+                f"all_gatherv: sizes[{self.rank_in_group}] is {sizes[self.rank_in_group]}, "
+                f"but this rank holds {tensor.shape[0]} rows"
+            )
+        parts = [tensor.new_empty((size, *tensor.shape[1:])) for size in sizes]
+        dist.all_gather(parts, tensor, group=self.device_group)
+        return torch.cat(parts, dim=0)
+
+    def reduce_scatterv(self, input_: torch.Tensor, dim: int = -1, sizes: list[int] | None = None) -> torch.Tensor:
+        """Sum over the ranks and keep this rank's rows of dimension 0; ``sizes[r]`` rows go to rank ``r``."""
+        if dim not in (0, -input_.dim()):
+            raise ValueError(f"reduce_scatterv scatters along dimension 0, got dim={dim}")
+        if sizes is None or len(set(sizes)) == 1:
+            return self.reduce_scatter(input_, dim=0)
+        if sum(sizes) != input_.shape[0]:
+            raise ValueError(f"reduce_scatterv: sizes {sizes} do not add up to {input_.shape[0]} rows")
+        # A plain reduction over every row: uneven HCCL reduce-scatter would need padding to the largest part anyway.
+        reduced = input_.clone()
+        dist.all_reduce(reduced, group=self.device_group)
+        return reduced.split(sizes, dim=0)[self.rank_in_group].contiguous()

@@ -1,0 +1,1 @@
+"""ACL graphs: capture and replay of model forwards."""
