@@ -99,7 +99,7 @@ class GraphTasks:
             arguments[attention.kv_lengths] = lengths.seq_lens
             begin(stream, task.handle)
             attention.operator(**arguments)
-            end(stream, task.handle)
+            end(stream)
 
 
 _recording: GraphTasks | None = None
