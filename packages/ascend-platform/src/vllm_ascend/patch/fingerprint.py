@@ -44,15 +44,11 @@ def locate(target: str) -> Location:
     try:
         owner: Any = importlib.import_module(module_name)
     except ImportError as error:
-        raise PatchError(
-            f"patch target {target!r}: the module {module_name!r} cannot be imported: {error}"
-        ) from error
+        raise PatchError(f"patch target {target!r}: the module {module_name!r} cannot be imported: {error}") from error
     *parents, name = qualname.split(".")
     for parent in [*parents, name]:
         if not hasattr(owner, parent):
-            raise PatchError(
-                f"patch target {target!r} is gone: {owner.__name__!r} has no attribute {parent!r}"
-            )
+            raise PatchError(f"patch target {target!r} is gone: {owner.__name__!r} has no attribute {parent!r}")
         if parent is not name:
             owner = getattr(owner, parent)
     return Location(owner, name)
@@ -64,11 +60,7 @@ def _plain(value: Any) -> Any:
         value = value.__func__
     if isinstance(value, property):
         value = value.fget
-    if (
-        not inspect.isroutine(value)
-        and not isinstance(value, type)
-        and callable(getattr(value, "fn", None))
-    ):
+    if not inspect.isroutine(value) and not isinstance(value, type) and callable(getattr(value, "fn", None)):
         value = value.fn
     return inspect.unwrap(value)
 
@@ -83,9 +75,7 @@ def digest_of(target: str) -> str:
     try:
         source = inspect.getsource(value)
     except (OSError, TypeError) as error:
-        raise PatchError(
-            f"patch target {target!r} has no Python source to compare: {error}"
-        ) from error
+        raise PatchError(f"patch target {target!r} has no Python source to compare: {error}") from error
     lines = (line.rstrip() for line in textwrap.dedent(source).splitlines())
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGEST_LENGTH]
 
@@ -100,6 +90,4 @@ def signature_of(target: str) -> str:
     try:
         return str(inspect.signature(value))
     except (TypeError, ValueError) as error:
-        raise PatchError(
-            f"patch target {target!r} has no signature to compare: {error}"
-        ) from error
+        raise PatchError(f"patch target {target!r} has no signature to compare: {error}") from error

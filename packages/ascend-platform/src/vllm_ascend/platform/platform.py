@@ -1,20 +1,32 @@
-"""The answers vLLM 0.23 asks an out-of-tree platform for."""
+"""The answers vLLM 0.23 asks an out-of-tree platform for.
+
+vLLM imports this module while it imports its own ``vllm.config``, so what needs that is imported in the methods.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
+import torch_npu  # noqa: F401  (torch.npu exists even where the backend autoload of torch is switched off)
 from vllm.platforms.interface import Platform, PlatformEnum
 
+from vllm_ascend.patch import apply_patches
+from vllm_ascend.plugins import commit_quant_methods, registry
+from vllm_ascend.plugins.commit import load_claim
+
 if TYPE_CHECKING:
+    from torch.distributed import PrefixStore, ProcessGroup
     from vllm.config import VllmConfig
+    from vllm.config.kernel import IrOpPriorityConfig
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
     from vllm.v1.attention.backends.registry import AttentionBackendEnum
     from vllm.v1.attention.selector import AttentionSelectorConfig
 
 
 class AscendPlatform(Platform):
-    """Ascend NPU platform."""
+    """Ascend NPUs. No method makes an NPU context in a process that has none, unless it says so."""
 
     _enum = PlatformEnum.OOT
     device_name = "npu"
@@ -23,65 +35,43 @@ class AscendPlatform(Platform):
     dist_backend = "hccl"
     ray_device_key = "NPU"
     device_control_env_var = "ASCEND_RT_VISIBLE_DEVICES"
+    ray_noset_device_env_vars: ClassVar[list[str]] = ["RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES"]
+    additional_env_vars: ClassVar[list[str]] = ["ASCEND_RT_VISIBLE_DEVICES", "PYTORCH_NPU_ALLOC_CONF"]
     simple_compile_backend = "eager"
-    supported_quantization: list[str] = []
+
+    @property
+    def supported_dtypes(self) -> list[torch.dtype]:
+        """What the SoC takes; the first stands in where a model's own dtype is ``auto`` and not among them."""
+        return list(registry().soc.dtypes)
 
     @classmethod
-    def get_device_name(cls, device_id: int = 0) -> str:
-        return torch.npu.get_device_name(device_id)
+    def pre_register_and_update(cls, parser: FlexibleArgumentParser | None = None) -> None:
+        """Before arguments are parsed and configurations made: patches, and the quantisation methods."""
+        apply_patches("platform")
+        commit_quant_methods()
 
     @classmethod
-    def get_device_total_memory(cls, device_id: int = 0) -> int:
-        return torch.npu.get_device_properties(device_id).total_memory
+    def apply_config_platform_defaults(cls, vllm_config: VllmConfig) -> None:
+        """Graph and compilation defaults, before vLLM's own."""
+        from vllm_ascend.platform.graphs import set_graph_defaults
+
+        set_graph_defaults(vllm_config)
 
     @classmethod
-    def mem_get_info(cls, device: torch.types.Device = None) -> tuple[int, int]:
-        return torch.npu.mem_get_info(device)
+    def check_and_update_config(cls, vllm_config: VllmConfig) -> None:
+        """See :func:`vllm_ascend.platform.config_update.check_and_update`."""
+        from vllm_ascend.platform.config_update import check_and_update
+
+        check_and_update(vllm_config)
 
     @classmethod
-    def get_current_memory_usage(cls, device: torch.types.Device | None = None) -> float:
-        torch.npu.reset_peak_memory_stats(device)
-        return torch.npu.max_memory_allocated(device)
+    def verify_quantization(cls, quant: str) -> None:
+        """Refuse a method that no component provides, while the model's configuration is read."""
+        from vllm_ascend.platform.config_update import check_quantization
 
-    @classmethod
-    def set_device(cls, device: torch.device) -> None:
-        torch.npu.set_device(device)
-
-    @classmethod
-    def manual_seed_all(cls, seed: int) -> None:
-        torch.npu.manual_seed_all(seed)
-
-    @classmethod
-    def check_if_supports_dtype(cls, dtype: torch.dtype) -> None:
-        return None
-
-    @classmethod
-    def import_kernels(cls) -> None:
-        return None
-
-    @classmethod
-    def support_hybrid_kv_cache(cls) -> bool:
-        return True
-
-    @classmethod
-    def opaque_attention_op(cls) -> bool:
-        return True
-
-    @classmethod
-    def support_static_graph_mode(cls) -> bool:
-        return True
-
-    @classmethod
-    def num_compute_units(cls, device_id: int = 0) -> int:
-        return torch.npu.get_device_properties(device_id).cube_core_num
-
-    @classmethod
-    def get_device_communicator_cls(cls) -> str:
-        return "vllm_ascend.distributed.communicator.AscendCommunicator"
-
-    @classmethod
-    def get_static_graph_wrapper_cls(cls) -> str:
-        return "vllm_ascend.graph.wrapper.ACLGraphWrapper"
+        components = registry()
+        components.raise_problems()
+        check_quantization(quant, components)
 
     @classmethod
     def get_attn_backend_cls(
@@ -90,25 +80,158 @@ class AscendPlatform(Platform):
         attn_selector_config: AttentionSelectorConfig,
         num_heads: int | None = None,
     ) -> str:
-        return "vllm_ascend.attention.backend.AscendAttentionBackend"
+        """The attention backend of the SoC family. Asks the device: for workers."""
+        from vllm.config import get_current_vllm_config_or_none
+
+        from vllm_ascend.config import AscendConfig
+
+        if attn_selector_config.use_mla:
+            raise NotImplementedError("multi-head latent attention is not supported on NPU yet")
+        vllm_config = get_current_vllm_config_or_none()
+        components = registry(AscendConfig.of(vllm_config).soc_profile if vllm_config is not None else None)
+        components.raise_problems()
+        return components.soc.attention_backend
 
     @classmethod
-    def check_and_update_config(cls, vllm_config: VllmConfig) -> None:
-        from vllm.config import CompilationMode, CUDAGraphMode
+    def get_device_communicator_cls(cls) -> str:
+        """HCCL through torch.distributed."""
+        return "vllm_ascend.distributed.communicator.AscendCommunicator"
 
-        parallel: Any = vllm_config.parallel_config
-        compilation = vllm_config.compilation_config
-        if parallel.worker_cls == "auto":
-            parallel.worker_cls = "vllm_ascend.worker.worker.AscendWorker"
-        parallel.disable_custom_all_reduce = True
-        model = vllm_config.model_config
-        eager = model is not None and model.enforce_eager
-        if model is not None:
-            model.disable_cascade_attn = True
-        compilation.mode = CompilationMode.NONE
-        compilation.cudagraph_mode = CUDAGraphMode.NONE if eager else CUDAGraphMode.FULL_DECODE_ONLY
-        if eager:
-            compilation.cudagraph_capture_sizes = []
-            compilation.max_cudagraph_capture_size = 0
-        if "none" not in compilation.custom_ops and "all" not in compilation.custom_ops:
-            compilation.custom_ops.append("all")
+    @classmethod
+    def get_static_graph_wrapper_cls(cls) -> str:
+        """Captures and replays NPUGraphs."""
+        return "vllm_ascend.graph.wrapper.ACLGraphWrapper"
+
+    @classmethod
+    def get_punica_wrapper(cls) -> str:
+        """LoRA kernels, which this version does not have."""
+        raise NotImplementedError("LoRA is not supported on NPU yet; merge the adapter into the weights")
+
+    @classmethod
+    def import_kernels(cls) -> None:
+        """Nothing: vLLM is built without compiled kernels, and torch_npu brings its own."""
+
+    @classmethod
+    def import_ir_kernels(cls) -> None:
+        """The providers of ``vllm.ir`` operators that components claim."""
+        for claim in cls._op_providers():
+            load_claim(claim)
+
+    @classmethod
+    def get_default_ir_op_priority(cls, vllm_config: VllmConfig) -> IrOpPriorityConfig:
+        """Claimed providers first where no code is generated, then vLLM's own definition."""
+        from vllm.config.kernel import IrOpPriorityConfig
+
+        return IrOpPriorityConfig.with_default([*(it.name for it in cls._op_providers()), "native"])
+
+    @staticmethod
+    def _op_providers() -> list[Any]:
+        from vllm_ascend.api import ClaimKind
+
+        return [it for it in registry().claims.values() if it.kind is ClaimKind.OP_PROVIDER]
+
+    @classmethod
+    def check_if_supports_dtype(cls, dtype: torch.dtype) -> None:
+        """Checked with the configuration, where ``allow_float32`` is known."""
+
+    @classmethod
+    def get_device_name(cls, device_id: int = 0) -> str:
+        """The chip's name in a process that has a context, else that of the SoC family, which needs none."""
+        if torch.npu.is_initialized():
+            return torch.npu.get_device_name(device_id)
+        return f"Ascend {registry().soc.name}"
+
+    @classmethod
+    def get_device_uuid(cls, device_id: int = 0) -> str:
+        """The device's own identifier. Makes a context."""
+        return str(torch.npu.get_device_properties(device_id).uuid)
+
+    @classmethod
+    def get_device_total_memory(cls, device_id: int = 0) -> int:
+        """Bytes of device memory.
+
+        Raises:
+            RuntimeError: this process has no NPU context; vLLM then takes its defaults for smaller devices.
+        """
+        if not torch.npu.is_initialized():
+            raise RuntimeError("the memory of an NPU cannot be read without making a context, which is for workers")
+        return torch.npu.get_device_properties(device_id).total_memory
+
+    @classmethod
+    def mem_get_info(cls, device: torch.types.Device = None) -> tuple[int, int]:
+        """(free, total) bytes of device memory. Makes a context."""
+        return torch.npu.mem_get_info(device)
+
+    @classmethod
+    def get_current_memory_usage(cls, device: torch.types.Device | None = None) -> float:
+        """Bytes that tensors hold now. Makes a context."""
+        torch.npu.reset_peak_memory_stats(device)
+        return torch.npu.max_memory_allocated(device)
+
+    @classmethod
+    def set_device(cls, device: torch.device) -> None:
+        """Choose the device. Makes a context."""
+        torch.npu.set_device(device)
+
+    @classmethod
+    def manual_seed_all(cls, seed: int) -> None:
+        """Seed every device's generator; deferred by torch_npu until there is a context."""
+        torch.npu.manual_seed_all(seed)
+
+    @classmethod
+    def num_compute_units(cls, device_id: int = 0) -> int:
+        """Cube cores. Makes a context."""
+        return torch.npu.get_device_properties(device_id).cube_core_num
+
+    @classmethod
+    def is_pin_memory_available(cls) -> bool:
+        """Whether host memory can be page-locked."""
+        return True
+
+    @classmethod
+    def is_sleep_mode_available(cls) -> bool:
+        """Not yet."""
+        return False
+
+    @classmethod
+    def support_hybrid_kv_cache(cls) -> bool:
+        """Models that mix full and sliding-window attention keep one cache per kind."""
+        return True
+
+    @classmethod
+    def support_static_graph_mode(cls) -> bool:
+        """NPUGraph."""
+        return True
+
+    @classmethod
+    def opaque_attention_op(cls) -> bool:
+        """Attention is one operator to Dynamo; piecewise compilation cuts there."""
+        return True
+
+    @classmethod
+    def use_custom_op_collectives(cls) -> bool:
+        """Collectives are operators to Dynamo, which cannot trace process groups."""
+        return True
+
+    @classmethod
+    def stateless_init_device_torch_dist_pg(
+        cls, backend: str, prefix_store: PrefixStore, group_rank: int, group_size: int, timeout: timedelta
+    ) -> ProcessGroup:
+        """An HCCL process group beside torch.distributed's default one. Makes a context.
+
+        Raises:
+            ValueError: another backend is asked for.
+        """
+        if backend != cls.dist_backend:
+            raise ValueError(f"process group backend {backend!r} is not possible on NPU; allowed: {cls.dist_backend!r}")
+        from torch.distributed import ProcessGroup
+        from torch_npu._C._distributed_c10d import ProcessGroupHCCL
+
+        options = ProcessGroupHCCL.Options()
+        options._timeout = timeout
+        hccl = ProcessGroupHCCL(prefix_store, group_rank, group_size, options)
+        hccl._set_sequence_number_for_group()
+        group = ProcessGroup(prefix_store, group_rank, group_size)
+        group._set_default_backend(ProcessGroup.BackendType.CUSTOM)
+        group._register_backend(torch.device(cls.device_type), ProcessGroup.BackendType.CUSTOM, hccl)
+        return group

@@ -1,1 +1,17 @@
-"""Discovery of vllm-ascend's own components and the two hooks that vLLM calls."""
+"""Discovery of vllm-ascend's components: the single place that reads the entry-point groups ``vllm_ascend.*``."""
+
+from vllm_ascend.plugins.collect import Component, Problem, Registry, registry
+from vllm_ascend.plugins.commit import commit_layers, commit_quant_methods
+from vllm_ascend.plugins.groups import GROUPS, ComponentGroup, group_of
+
+__all__ = [
+    "GROUPS",
+    "Component",
+    "ComponentGroup",
+    "Problem",
+    "Registry",
+    "commit_layers",
+    "commit_quant_methods",
+    "group_of",
+    "registry",
+]

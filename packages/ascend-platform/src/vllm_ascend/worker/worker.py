@@ -18,8 +18,8 @@ from vllm.v1.worker.gpu_worker import Worker, init_worker_distributed_environmen
 from vllm.v1.worker.utils import request_memory
 from vllm.v1.worker.workspace import init_workspace_manager
 
-from vllm_ascend.ops import register_ops
 from vllm_ascend.patch import apply_patches
+from vllm_ascend.plugins import commit_layers
 
 logger = init_logger(__name__)
 
@@ -43,7 +43,6 @@ class AscendWorker(Worker):
         if vllm_config.model_config.enable_sleep_mode:
             raise NotImplementedError(SLEEP_MESSAGE)
         apply_patches("worker")
-        register_ops()
         super().__init__(vllm_config, local_rank, rank, distributed_init_method, is_driver_worker)
 
     def init_device(self) -> None:
@@ -57,6 +56,8 @@ class AscendWorker(Worker):
             )
         self.device = torch.device("npu", self.local_rank)
         torch.npu.set_device(self.device)
+        # Now the chip can be asked for its family, which decides the layers that stand in for vLLM's.
+        commit_layers(self.vllm_config)
         current_platform.check_if_supports_dtype(self.model_config.dtype)
         # HCCL allocates its buffers here, before free memory is measured.
         init_worker_distributed_environment(
