@@ -1,4 +1,43 @@
+# Two commands to begin with: `make demo` and `make test`. Each makes the environment .venv first, if need be.
+
 PYTHON ?= python3
-.PHONY: env
+
+CHECKS := lint format types layers lock dependencies size patches
+SUITES := sim kernels platform e2e packaging
+
+.PHONY: help demo test test-full env fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
+
+help:
+	@echo "make demo        chat with a small model that vLLM serves on a simulated NPU"
+	@echo "make test        every check and test, as CI runs them"
+	@echo "make test-NAME   one suite: $(SUITES)"
+	@echo "make check-NAME  one check: $(CHECKS)"
+	@echo "make test-full   the tests marked slow too"
+	@echo "make env         only make or update the environment .venv"
+	@echo "make fix         format the sources and mend what the linter can mend"
+	@echo "make clean       remove the environment and what was built"
+
 env:
 	@$(PYTHON) tools/env.py
+
+demo: env
+	@.venv/bin/python -m ascend_integration demo
+
+test: env
+	@.venv/bin/python tools/check.py
+
+test-full: env
+	@PYTEST_ADDOPTS="-m 'slow or not slow'" .venv/bin/python tools/check.py
+
+$(CHECKS:%=check-%): check-%: env
+	@.venv/bin/python tools/check.py $*
+
+$(SUITES:%=test-%): test-%: env
+	@.venv/bin/python tools/check.py $*
+
+fix: env
+	@.venv/bin/ruff check --fix --quiet || true
+	@.venv/bin/ruff format
+
+clean:
+	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,7 +160,7 @@ def remove_foreign() -> None:
 
 
 def install_torch() -> None:
-    """Install the CPU build of torch from its own list of hashes, through pip's find-links or else uv's backend option."""
+    """Install the CPU build of torch from its list of hashes, through pip's find-links or else uv's backend option."""
     pin = next(line for line in TORCH.read_text().splitlines() if line.startswith("torch=="))
     version = pin.split()[0].removeprefix("torch==")
     if installed.distributions(SITE).get("torch") == version:
@@ -187,11 +188,13 @@ def install_locked() -> None:
     vllm = [entry for entry in entries if entry.startswith("vllm==")]
     rest = [entry for entry in entries if not entry.startswith("vllm==")]
     wanted = {re.split(r"[=\[ ;]", entry)[0] for entry in entries}
-    members = {re.search(r'^name = "(.+)"$', (m / "pyproject.toml").read_text(), re.MULTILINE)[1] for m in MEMBERS}
+    members = {tomllib.loads((member / "pyproject.toml").read_text())["project"]["name"] for member in MEMBERS}
     if extra := sorted(set(installed.distributions(SITE)) - wanted - members - TOOLS):
         say(f"removing what the lock does not name: {', '.join(extra)}")
         run(UV, "pip", "uninstall", "--quiet", "--python", PYTHON, *extra)
-    install = (UV, "pip", "install", "--python", PYTHON, "--no-deps", "--no-build-isolation")
+    # A person sees the downloads' progress; a log is spared two hundred lines.
+    quiet = () if sys.stderr.isatty() else ("--quiet",)
+    install = (UV, "pip", "install", *quiet, "--python", PYTHON, "--no-deps", "--no-build-isolation")
     say(f"installing {len(rest)} locked distributions")
     if not run(*install, "--require-hashes", "-r", "-", stdin="\n".join(rest)):
         fail("uv could not install what uv.lock names; the lines above say what is missing or has another hash")

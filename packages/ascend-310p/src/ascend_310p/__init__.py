@@ -1,1 +1,4 @@
-"""See the package README."""
+"""The older Ascend 310P hardware for vLLM.
+
+What is there yet: see the README.
+"""

@@ -1,1 +1,4 @@
-"""See the package README."""
+"""Fused mixture-of-experts and expert load balancing for vLLM on Ascend NPUs.
+
+What is there yet: see the README.
+"""

@@ -1,1 +1,4 @@
-"""See the package README."""
+"""Speculative decoding for vLLM on Ascend NPUs: proposers, draft models, rejection sampling.
+
+What is there yet: see the README.
+"""
