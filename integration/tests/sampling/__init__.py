@@ -1,0 +1,1 @@
+"""Sampling on the served model against vLLM's documented semantics, computed from transformers' logits."""
