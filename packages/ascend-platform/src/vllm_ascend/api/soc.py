@@ -21,7 +21,7 @@ class SocProfile:
             without regard to case, for example ``"Ascend910B1"``.
         soc_versions: the numbers that ``torch_npu`` reports for the family, as inclusive ranges.
         dtypes: what model weights and activations may be; the first is taken where a model's own is not among them.
-        kernel_block_sizes: tokens per KV cache block that the attention kernels take; the first is preferred.
+        kernel_block_sizes: tokens; a KV cache block is a multiple of one of them, and of the first by default.
         unified_buffer_bytes: on-chip memory of one vector core in bytes, the bound of a Triton tile.
         kv_layout: ``"nd"``, or ``"nz"`` for fractal blocks of 16 × 16.
         weight_layout: ``"nd"``, ``"nz"`` (always fractal), or ``"configurable"``.

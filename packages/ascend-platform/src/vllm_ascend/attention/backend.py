@@ -9,6 +9,7 @@ from vllm.v1.attention.backend import AttentionBackend, AttentionType, MultipleO
 
 from vllm_ascend.attention.impl import AscendAttentionImpl
 from vllm_ascend.attention.metadata import AscendAttentionMetadataBuilder
+from vllm_ascend.plugins import registry
 
 
 class AscendAttentionBackend(AttentionBackend):
@@ -23,8 +24,13 @@ class AscendAttentionBackend(AttentionBackend):
 
     @staticmethod
     def get_supported_kernel_block_sizes() -> list[int | MultipleOf]:
-        # Pages hold a multiple of 16 tokens, 512 at most (npu_fused_infer_attention_score, "block_size").
-        return [MultipleOf(16)]
+        # npu_fused_infer_attention_score, "block_size": 128 to 512 tokens per page, in steps of 128.
+        return [MultipleOf(128)]
+
+    @classmethod
+    def get_preferred_block_size(cls, default_block_size: int) -> int:
+        # vLLM's default of 16 tokens makes many small pages; the SoC's own default is what its kernels are tuned for.
+        return registry().soc.kernel_block_sizes[0]
 
     @staticmethod
     def get_name() -> str:

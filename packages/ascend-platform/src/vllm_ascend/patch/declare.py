@@ -67,7 +67,7 @@ def patch(
     It can be called on an existing object as well: ``patch(target=…, scope="capture", …)(torch.npu.Stream)``.
 
     Raises:
-        PatchError: no reason, nothing to recognise the target by, a second patch of one name, or a lasting patch of torch.
+        PatchError: no reason, nothing to recognise the target by, a name patched twice, or a lasting patch of torch.
     """
     if not reason.strip():
         raise PatchError(f"the patch of {target!r} gives no reason")

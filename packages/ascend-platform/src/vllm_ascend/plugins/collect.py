@@ -157,7 +157,7 @@ def _register(point: EntryPoint, collector: Collector) -> str | None:
     try:
         register: Callable[[Any], None] = point.load()
         register(collector)
-    except Exception as error:  # foreign code may raise anything; it is kept as a problem and raised later
+    except Exception as error:  # noqa: BLE001  foreign code raises anything; it is kept, and raised later by name
         where = traceback.extract_tb(error.__traceback__)[-1]
         return f"{point.value} failed with {type(error).__name__}: {error} (at {where.filename}:{where.lineno})"
     return None
@@ -206,3 +206,8 @@ def registry(soc_key: str | None = None) -> Registry:
     import torch
 
     return _cached(torch.npu.is_initialized(), soc_key)
+
+
+def forget_components() -> None:
+    """Read the components again when they are next asked for, after something was installed or uninstalled."""
+    _cached.cache_clear()

@@ -87,5 +87,6 @@ def commit_layers(vllm_config: VllmConfig) -> None:
                 f"the layer {claim.name!r} is claimed by {claim.distribution} ({claim.path}), but its slot in vLLM is "
                 f"taken by {taken.__module__}:{taken.__qualname__}; uninstall one of the two"
             )
-        layer.register_oot(name=claim.name)(layer)
+        base: Any = CustomOp if issubclass(layer, CustomOp) else PluggableLayer
+        base.register_oot(name=claim.name)(layer)
     register_ops()
