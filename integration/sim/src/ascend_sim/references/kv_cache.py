@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing tokens into a paged key/value cache and reading them back.
+
+A slot is ``block * block_size + offset``. Caches are ``[blocks, block_size, heads, head_size]`` ("Norm") or, in the
+fractal layout ("PA_NZ"), ``[blocks, heads * head_size / c, block_size, c]`` with c elements of 32 bytes.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ascend_sim.references import limits
+from ascend_sim.references.registry import Grade, reference
+from ascend_sim.references.sources import cann_doc, op_plugin_test, wheel_doc
+
+_SKIPS = "slots below 0 are skipped, as in the vendor's test of the atb operator; the page allows none"
+
+
+def write_slots(cache: Tensor, tokens: Tensor, slots: Tensor, fractal: bool) -> None:
+    """Write ``tokens`` [T, heads, head_size] to ``slots`` [T] of ``cache``; rows with a slot below 0 are skipped."""
+    count = slots.shape[0]
+    tokens = tokens[:count]
+    slots = slots.long()
+    if count and int(slots.min()) < 0:
+        kept = slots >= 0
+        slots, tokens = slots[kept], tokens[kept]
+    if not fractal:
+        flat = cache.view(-1, *cache.shape[2:])
+        flat.index_copy_(0, slots, tokens.reshape(slots.shape[0], *flat.shape[1:]))
+        return
+    _, columns, block_size, width = cache.shape
+    cache[slots // block_size, :, slots % block_size] = tokens.reshape(slots.shape[0], columns, width)
+
+
+def _is_fractal(cache: Tensor, tokens: Tensor) -> bool:
+    """Whether a 4-D cache holds tokens [T, heads, head_size] in the fractal layout, told by its shape."""
+    if cache.shape[2:] == tokens.shape[1:] or cache.dim() != 4:
+        return False
+    return cache.shape[1] * cache.shape[3] == tokens.shape[1] * tokens.shape[2]
+
+
+def _check_slots(op: str, cache: Tensor, slots: Tensor, fractal: bool) -> None:
+    size = cache.shape[0] * cache.shape[2 if fractal else 1]
+    if slots.numel() and int(slots.max()) >= size:
+        raise limits.refuse(op, "max(slots)", int(slots.max()), f"slots below {size} (blocks x block_size)")
+
+
+@reference("atb::_npu_reshape_and_cache", source=op_plugin_test("test_atb_reshape_and_cache"), grade=Grade.GOLDEN)
+def _npu_reshape_and_cache(
+    key: Tensor, value: Tensor, key_cache: Tensor, value_cache: Tensor, slot_indices: Tensor
+) -> None:
+    """Write key and value [T, heads, head_size] to ``slot_indices`` [T]; the caches' shape tells their layout."""
+    for cache, tokens in ((key_cache, key), (value_cache, value)):
+        fractal = _is_fractal(cache, tokens)
+        _check_slots("_npu_reshape_and_cache", cache, slot_indices, fractal)
+        write_slots(cache, tokens, slot_indices, fractal)
+
+
+@reference(
+    "atb::_npu_reshape_and_cache_siso", source=op_plugin_test("test_atb_reshape_and_cache_siso"), grade=Grade.DOCUMENTED
+)
+def _npu_reshape_and_cache_siso(key: Tensor, key_cache: Tensor, slot_indices: Tensor) -> None:
+    """:func:`_npu_reshape_and_cache` for one cache."""
+    fractal = _is_fractal(key_cache, key)
+    _check_slots("_npu_reshape_and_cache_siso", key_cache, slot_indices, fractal)
+    write_slots(key_cache, key, slot_indices, fractal)
+
+
+def _check_scatter(cache_mode: str | None, compressed: bool, tokens: Tensor, caches: tuple[Tensor, Tensor]) -> bool:
+    """Check the arguments of the scatter operators; return whether the caches are fractal."""
+    op = "npu_scatter_pa_kv_cache"
+    if compressed:
+        raise limits.not_simulated(op, "compress_lens", "a tensor")
+    if cache_mode not in (None, "Norm", "PA_NZ"):
+        raise limits.refuse(op, "cache_mode", repr(cache_mode), "None, 'Norm', 'PA_NZ'")
+    if tokens.dim() != 3:
+        raise limits.refuse(op, "key.dim()", tokens.dim(), "3 without compress_lens")
+    for name, cache in zip(("key_cache", "value_cache"), caches, strict=True):
+        if cache.dim() != 4:
+            raise limits.refuse(op, f"{name}.dim()", cache.dim(), 4)
+        if cache.dtype != tokens.dtype:
+            raise limits.refuse(op, f"{name}.dtype", cache.dtype, f"that of key, {tokens.dtype}")
+    return cache_mode == "PA_NZ"
+
+
+@reference(
+    "npu::npu_scatter_pa_kv_cache", source=wheel_doc("npu_scatter_pa_kv_cache"), grade=Grade.DOCUMENTED, note=_SKIPS
+)
+def npu_scatter_pa_kv_cache(
+    key: Tensor,
+    value: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    slot_mapping: Tensor,
+    *,
+    compress_lens: Tensor | None = None,
+    compress_seq_offsets: Tensor | None = None,
+    seq_lens: Tensor | None = None,
+    cache_mode: str | None = "PA_NZ",
+) -> None:
+    """Write key and value [T, heads, head_size] to ``slot_mapping`` [T]; the compressed form is not simulated."""
+    fractal = _check_scatter(cache_mode, compress_lens is not None, key, (key_cache, value_cache))
+    for cache, tokens in ((key_cache, key), (value_cache, value)):
+        _check_slots("npu_scatter_pa_kv_cache", cache, slot_mapping, fractal)
+        write_slots(cache, tokens, slot_mapping, fractal)
+
+
+@reference(
+    "npu::npu_scatter_pa_kv_cache_functional",
+    source=wheel_doc("npu_scatter_pa_kv_cache"),
+    grade=Grade.DOCUMENTED,
+    note=_SKIPS,
+)
+def npu_scatter_pa_kv_cache_functional(
+    key: Tensor,
+    value: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    slot_mapping: Tensor,
+    *,
+    compress_lens: Tensor | None = None,
+    compress_seq_offsets: Tensor | None = None,
+    seq_lens: Tensor | None = None,
+    cache_mode: str | None = "PA_NZ",
+) -> tuple[Tensor, Tensor]:
+    """:func:`npu_scatter_pa_kv_cache` on copies of the caches, which are returned."""
+    fractal = _check_scatter(cache_mode, compress_lens is not None, key, (key_cache, value_cache))
+    written = key_cache.clone(), value_cache.clone()
+    for cache, tokens in zip(written, (key, value), strict=True):
+        write_slots(cache, tokens, slot_mapping, fractal)
+    return written
+
+
+def _gather(cache: Tensor, block_tables: Tensor, lengths: list[int], offsets: list[int] | None, out: Tensor) -> Tensor:
+    """Copy each request's first ``lengths[i]`` tokens, from block ``offsets[i] // block_size`` on, into ``out``."""
+    block_size = cache.shape[1]
+    start = 0
+    for request, length in enumerate(lengths):
+        first = 0 if offsets is None else offsets[request] // block_size
+        blocks = block_tables[request, first : first - (-length // block_size)].long()
+        tokens = cache[blocks].flatten(0, 1)[:length]
+        out[start : start + length] = tokens.reshape(length, *out.shape[1:])
+        start += length
+    return out
+
+
+def _lengths(seq_lens: Tensor, cumulative: bool) -> list[int]:
+    return (seq_lens.diff() if cumulative else seq_lens).tolist()
+
+
+@reference(
+    "npu::npu_gather_pa_kv_cache",
+    source=cann_doc("ops-transformer", "attention/gather_pa_kv_cache/docs/aclnnGatherPaKvCache.md"),
+    grade=Grade.DOCUMENTED,
+)
+def npu_gather_pa_kv_cache(
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_tables: Tensor,
+    seq_lens: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    seq_offset: Tensor | None = None,
+    is_seq_lens_cumsum: bool = False,
+) -> None:
+    """Gather each request's tokens from its blocks into ``key`` and ``value`` [sum of lengths, heads, head_size].
+
+    ``seq_lens`` are lengths [B] or, cumulative, [B + 1] from 0; ``seq_offset`` [B] skips whole blocks of the table.
+    """
+    lengths = _lengths(seq_lens, is_seq_lens_cumsum)
+    if sum(lengths) != key.shape[0]:
+        raise limits.refuse(
+            "npu_gather_pa_kv_cache", "key.shape[0]", key.shape[0], f"{sum(lengths)}, the sum of seq_lens"
+        )
+    offsets = None if seq_offset is None else seq_offset.tolist()
+    _gather(key_cache, block_tables, lengths, offsets, key)
+    _gather(value_cache, block_tables, lengths, offsets, value)
+
+
+@reference(
+    "npu::npu_gather_pa_kv_cache_functional",
+    source=cann_doc("ops-transformer", "attention/gather_pa_kv_cache/docs/aclnnGatherPaKvCache.md"),
+    grade=Grade.DOCUMENTED,
+)
+def npu_gather_pa_kv_cache_functional(
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_tables: Tensor,
+    seq_lens: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    seq_offset: Tensor | None = None,
+    is_seq_lens_cumsum: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """:func:`npu_gather_pa_kv_cache` into new tensors."""
+    out = key.clone(), value.clone()
+    npu_gather_pa_kv_cache(
+        key_cache,
+        value_cache,
+        block_tables,
+        seq_lens,
+        *out,
+        seq_offset=seq_offset,
+        is_seq_lens_cumsum=is_seq_lens_cumsum,
+    )
+    return out
+
+
+@reference("atb::npu_paged_cache_load.out", source=op_plugin_test("test_atb_paged_cache_load"), grade=Grade.GOLDEN)
+def npu_paged_cache_load_out(
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_table: Tensor,
+    context_lens: Tensor,
+    *,
+    seq_starts: Tensor | None = None,
+    cumsum: bool = False,
+    key: Tensor,
+    value: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The atb form of :func:`npu_gather_pa_kv_cache`."""
+    offsets = None if seq_starts is None else seq_starts.tolist()
+    lengths = _lengths(context_lens, cumsum)
+    _gather(key_cache, block_table, lengths, offsets, key)
+    _gather(value_cache, block_table, lengths, offsets, value)
+    return key, value
+
+
+@reference("npu::npu_scatter_nd_update_", source=wheel_doc("npu_scatter_nd_update_"), grade=Grade.DOCUMENTED)
+def npu_scatter_nd_update_(input: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """``input[indices[..., 0], ..., indices[..., a - 1]] = updates`` for indices [..., a], in place."""
+    depth = indices.shape[-1]
+    op = "npu_scatter_nd_update_"
+    if indices.dim() < 2 or depth > input.dim():
+        raise limits.refuse(op, "indices.shape", list(indices.shape), f"[..., a] with a <= {input.dim()}")
+    expected = list(indices.shape[:-1]) + list(input.shape[depth:])
+    if list(updates.shape) != expected:
+        raise limits.refuse(op, "updates.shape", list(updates.shape), expected)
+    input[tuple(indices.long().unbind(-1))] = updates
+    return input
+
+
+@reference("npu::npu_scatter_nd_update", source=wheel_doc("npu_scatter_nd_update"), grade=Grade.DOCUMENTED)
+def npu_scatter_nd_update(input: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """:func:`npu_scatter_nd_update_` on a copy of ``input``."""
+    return npu_scatter_nd_update_(input.clone(memory_format=torch.contiguous_format), indices, updates)

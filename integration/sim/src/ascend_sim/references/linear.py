@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix products."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ascend_sim.references import limits
+from ascend_sim.references.registry import Grade, reference
+from ascend_sim.references.sources import op_plugin_test, wheel_doc
+
+
+@reference("atb::_npu_matmul_add_fp32", source=op_plugin_test("test_atb_linear"), grade=Grade.GOLDEN)
+def _npu_matmul_add_fp32(x: Tensor, weight: Tensor, C: Tensor) -> None:  # noqa: N803  the schema's name
+    """``C += x^T weight`` for x [K, M], weight [K, N] and float32 C [M, N]."""
+    expected = [x.shape[1], weight.shape[1]]
+    if x.shape[0] != weight.shape[0] or list(C.shape) != expected:
+        raise limits.refuse("_npu_matmul_add_fp32", "C.shape", list(C.shape), f"{expected} for x^T weight")
+    C.addmm_(x.float().t(), weight.float())
+
+
+@reference("npu::npu_linear", source=wheel_doc("npu_linear"), grade=Grade.DOCUMENTED)
+def npu_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input weight^T + bias``; input [M, K], weight [N, K], bias [N]."""
+    return torch.nn.functional.linear(input, weight, bias)
+
+
+@reference("npu::npu_transpose_batchmatmul", source=wheel_doc("npu_transpose_batchmatmul"), grade=Grade.DOCUMENTED)
+def npu_transpose_batchmatmul(
+    input: Tensor,
+    weight: Tensor,
+    *,
+    bias: Tensor | None = None,
+    scale: Tensor | None = None,
+    perm_x1: list[int] | None = None,
+    perm_x2: list[int] | None = None,
+    perm_y: list[int] | None = None,
+    batch_split_factor: int | None = 1,
+) -> Tensor:
+    """Batched product of ``input`` permuted by ``perm_x1`` and ``weight`` by ``perm_x2``; permuted by ``perm_y``."""
+    op = "npu_transpose_batchmatmul"
+    if bias is not None or scale is not None or batch_split_factor not in (None, 1):
+        raise limits.not_simulated(op, "bias, scale or batch_split_factor", "given")
+    product = torch.bmm(input.permute(perm_x1 or [0, 1, 2]).float(), weight.permute(perm_x2 or [0, 1, 2]).float())
+    return product.permute(perm_y or [1, 0, 2]).contiguous().to(input.dtype)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collecting references and installing them on the dispatcher's CPU key."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import torch
+
+from ascend_sim.references import limits
+
+_FAMILIES = (
+    "norm",
+    "activation",
+    "rotary",
+    "kv_cache",
+    "attention.fused_infer",
+    "attention.flash",
+    "attention.atb",
+    "attention.fusion",
+    "attention.update",
+    "tensor_format",
+    "sampling",
+    "linear",
+    "quantization",
+)
+"""Modules that declare references; importing one fills the registry."""
+
+
+class Grade(StrEnum):
+    """How a reference is known to be right.
+
+    - ``golden``: tested against numbers or a CPU golden procedure that the vendor published;
+    - ``documented``: written from, and tested against, a formula in the vendor's documentation;
+    - ``guessed``: the vendor documents the signature only; the behaviour is inferred.
+    """
+
+    GOLDEN = "golden"
+    DOCUMENTED = "documented"
+    GUESSED = "guessed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One CPU kernel of a torch_npu operator.
+
+    Args:
+        name: Qualified operator name with overload, for example ``npu::npu_fused_infer_attention_score.out``.
+        kernel: The function, with the schema's parameter names and defaults.
+        source: Where the behaviour is described (see :mod:`ascend_sim.references.sources`).
+        grade: How sure that makes it.
+        note: What the source leaves open and how it was decided.
+    """
+
+    name: str
+    kernel: Callable[..., Any]
+    source: str
+    grade: Grade
+    note: str = ""
+
+
+_references: dict[str, Reference] = {}
+_libraries: dict[str, torch.library.Library] = {}
+
+
+def reference(
+    *names: str, source: str, grade: Grade, note: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare the decorated function as the CPU kernel of the operators ``names``.
+
+    The function is returned unchanged; what is registered also checks the operator's row in the limits table.
+
+    Raises:
+        ValueError: If an operator already has a reference.
+    """
+
+    def declare(kernel: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            if name in _references:
+                raise ValueError(f"{name} has two references: {_references[name].kernel} and {kernel}")
+            _references[name] = Reference(name, limits.guard(name, kernel), source, grade, note)
+        return kernel
+
+    return declare
+
+
+def registered() -> dict[str, Reference]:
+    """All references by qualified operator name, sorted; imports the families but registers nothing."""
+    for family in _FAMILIES:
+        importlib.import_module(f"ascend_sim.references.{family}")
+    return dict(sorted(_references.items()))
+
+
+def register_all() -> list[str]:
+    """Install every reference on the CPU key of torch_npu's schemas and return the qualified names.
+
+    torch_npu must have been imported, since it defines the schemas. Calling it again changes nothing.
+
+    Raises:
+        RuntimeError: If torch_npu has no operator of a reference's name.
+    """
+    references = registered()
+    if not _libraries:
+        for name, entry in references.items():
+            namespace, operator = name.split("::")
+            library = _libraries.setdefault(namespace, torch.library.Library(namespace, "IMPL"))
+            library.impl(operator, entry.kernel, "CPU")
+    return list(references)
