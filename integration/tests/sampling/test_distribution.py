@@ -40,7 +40,9 @@ def limited(logits, temperature, top_k_=0, top_p_=1.0, min_p_=0.0):
 
 
 def law(logits, limits):
-    return limited(logits, limits["temperature"], limits.get("top_k", 0), limits.get("top_p", 1), limits.get("min_p", 0))
+    return limited(
+        logits, limits["temperature"], limits.get("top_k", 0), limits.get("top_p", 1), limits.get("min_p", 0)
+    )
 
 
 def test_mixed_limits_in_one_batch(served):
@@ -101,9 +103,7 @@ def test_limits_that_leave_one_token_are_greedy(served, limits):
 
 def test_top_k_that_keeps_all_changes_no_draw(served):
     keeping_all = [0, -1, VOCAB_SIZE, VOCAB_SIZE + 1, 100_000]
-    parameters = [
-        SamplingParams(temperature=HOT, top_k=k, seed=3, max_tokens=8, ignore_eos=True) for k in keeping_all
-    ]
+    parameters = [SamplingParams(temperature=HOT, top_k=k, seed=3, max_tokens=8, ignore_eos=True) for k in keeping_all]
     outputs = generate(served.llm, [PROMPTS[2]] * len(keeping_all), parameters)
     assert len({tuple(output.outputs[0].token_ids) for output in outputs}) == 1
 

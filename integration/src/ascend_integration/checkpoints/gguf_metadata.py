@@ -34,16 +34,12 @@ class GgufFile:
         value = field.contents()
         if not isinstance(value, kind):
             held = type(value).__name__
-            raise CheckpointError(
-                f"{self.path}: key {key!r} holds a {held}, not a {kind.__name__}; the file is damaged"
-            )
+            raise CheckpointError(f"{self.path}: key {key!r} holds {held}, not {kind.__name__}; the file is damaged")
         return value
 
     def require(self, key: str, kind: type[T]) -> T:
         """The value of `key`; `CheckpointError` when it is absent or of another type."""
         value = self.optional(key, kind)
         if value is None:
-            raise CheckpointError(
-                f"{self.path}: key {key!r} is missing; the file is cut short or from an unknown writer"
-            )
+            raise CheckpointError(f"{self.path}: key {key!r} is missing; the file is damaged or incomplete")
         return value

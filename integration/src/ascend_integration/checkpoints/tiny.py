@@ -1,0 +1,108 @@
+"""Tiny random models, one per attention shape the platform must serve, saved as transformers saves a real one.
+
+Weights are drawn with a spread (`initializer_range` 0.3) at which a three-layer model neither repeats itself nor has
+near ties between the two best tokens, so that a wrong key, position or mask shows within a few tokens.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    PreTrainedModel,
+)
+
+from ascend_integration.oracle.sinks import SINKS_ATTENTION, add_sinks
+
+VOCAB_SIZE = 512
+_COMMON: dict[str, Any] = {
+    "vocab_size": VOCAB_SIZE,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.3,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+_WINDOW = 24
+_MIXED_LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
+
+
+@dataclass(frozen=True)
+class TinyModel:
+    """A family's name, transformers' `model_type` and what its configuration has beyond the common sizes.
+
+    `seed` is one with which no greedy token of the equality tests is a near tie; their oracle test asserts that.
+    """
+
+    name: str
+    model_type: str
+    shows: str
+    seed: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    sinks: bool = False
+
+    def save(self, folder: Path) -> Path:
+        """Write the model into `folder` and return it; the weights are the same every time."""
+        torch.manual_seed(self.seed)
+        config = AutoConfig.for_model(self.model_type, **{**_COMMON, **self.settings})
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(
+            config, attn_implementation=SINKS_ATTENTION if self.sinks else "eager"
+        )
+        if self.sinks:
+            add_sinks(model)
+        for name, parameter in model.named_parameters():
+            if "norm" in name or name.endswith("bias"):
+                # transformers starts them at the neutral value, with which a forgotten weight would not show.
+                parameter.data += 0.2 * torch.randn_like(parameter)
+        model.save_pretrained(folder)
+        if self.sinks:
+            # vLLM finds its own class by this name; transformers had written the dense model's.
+            model.config.architectures = ["SinksForCausalLM"]
+            model.config.save_pretrained(folder)
+        return folder
+
+
+_FAMILIES = (
+    TinyModel("llama", "llama", "grouped-query attention", 2, {"head_dim": 16}),
+    TinyModel("llama-mha", "llama", "as many key-value heads as query heads", 2, {"num_key_value_heads": 8}),
+    TinyModel("llama-mqa", "llama", "one key-value head", 4, {"num_key_value_heads": 1}),
+    TinyModel("mistral", "mistral", "a sliding window in every layer", 4, {"head_dim": 16, "sliding_window": _WINDOW}),
+    TinyModel("qwen2", "qwen2", "biases on query, key and value", 3),
+    TinyModel("qwen3", "qwen3", "normalised queries and keys, a head size of its own", 3, {"head_dim": 32}),
+    TinyModel(
+        "gemma3",
+        "gemma3_text",
+        "sliding and full layers with their own rotary bases, normalised queries and keys, scaled embeddings",
+        4,
+        {
+            "head_dim": 32,
+            "query_pre_attn_scalar": 32,
+            "sliding_window": _WINDOW,
+            "layer_types": _MIXED_LAYERS,
+        },
+    ),
+    TinyModel("phi3", "phi3", "fused projections", 3, {"original_max_position_embeddings": 512}),
+    TinyModel(
+        "sinks",
+        "qwen2",
+        "attention sinks in sliding and full layers",
+        0,
+        {
+            "use_sliding_window": True,
+            "sliding_window": _WINDOW,
+            "layer_types": _MIXED_LAYERS,
+            "qkv_bias": True,
+        },
+        sinks=True,
+    ),
+)
+TINY_MODELS = {model.name: model for model in _FAMILIES}

@@ -1,0 +1,50 @@
+"""The settings under which every tiny model must give transformers' tokens."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+NEW_TOKENS = 48
+# A block is 16 tokens, the tiny models' window 24: lengths below, at and above both, and one of many blocks.
+PROMPT_LENGTHS = (1, 3, 16, 17, 24, 40, 64, 130)
+# Batch sizes of up to eight run in a graph; a batch of three is padded to four.
+GRAPH_SIZES = [1, 2, 4, 8]
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """One point of the grid: full decode graphs or eager, prefix caching, and the token budget of a step."""
+
+    graphs: bool
+    prefix_caching: bool
+    step_tokens: int
+
+    def __str__(self) -> str:
+        names = ["graphs" if self.graphs else "eager", f"step{self.step_tokens}"]
+        return "-".join(names + (["prefixcache"] if self.prefix_caching else []))
+
+    def engine_arguments(self) -> dict[str, Any]:
+        """Arguments of `vllm.LLM` for this point."""
+        arguments: dict[str, Any] = {
+            "enable_prefix_caching": self.prefix_caching,
+            "max_num_batched_tokens": self.step_tokens,
+            "enforce_eager": not self.graphs,
+        }
+        if self.graphs:
+            arguments["compilation_config"] = {
+                "cudagraph_mode": "FULL_DECODE_ONLY",
+                "cudagraph_capture_sizes": GRAPH_SIZES,
+            }
+        return arguments
+
+
+# 16 is less than most prompts, so prefills come in chunks and mix with decodes; 256 holds every prompt but not all.
+ALL_SETTINGS = [EngineSettings(*point) for point in product((False, True), (False, True), (16, 256))]
+
+# Every pair of values of two settings occurs: a fault of one setting or of two together shows. The rest is `slow`.
+PAIRWISE_SETTINGS = [
+    EngineSettings(graphs=False, prefix_caching=False, step_tokens=256),
+    EngineSettings(graphs=False, prefix_caching=True, step_tokens=16),
+    EngineSettings(graphs=True, prefix_caching=False, step_tokens=16),
+    EngineSettings(graphs=True, prefix_caching=True, step_tokens=256),
+]

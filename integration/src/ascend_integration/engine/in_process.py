@@ -1,0 +1,53 @@
+"""A vLLM engine inside the calling process, taken down so that the next one starts on an empty device."""
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from vllm import LLM, RequestOutput, SamplingParams
+from vllm.distributed import cleanup_dist_env_and_memory
+
+# Small enough to start at once, large enough for eight sequences of the tests.
+_DEFAULTS: dict[str, Any] = {
+    "max_model_len": 256,
+    "max_num_batched_tokens": 256,
+    "max_num_seqs": 8,
+    "block_size": 16,
+    "kv_cache_memory_bytes": 64 << 20,
+    "seed": 0,
+    "disable_log_stats": True,
+}
+
+
+@contextmanager
+def in_process_engine(model: str, **settings: Any) -> Iterator[LLM]:
+    """`LLM(model, **settings)` over the defaults above for the length of the block.
+
+    The caller's process must have `VLLM_ENABLE_V1_MULTIPROCESSING=0`: a process that runs one engine after another
+    saves the imports, which take longer than a tiny model's engine.
+    """
+    llm = LLM(model, **{**_DEFAULTS, **settings})
+    try:
+        yield llm
+    finally:
+        engine = llm.llm_engine
+        engine.engine_core.shutdown()
+        # The caller may still hold the LLM. Graphs that outlive the clean-up below leave their memory pool behind, and
+        # the next engine's first capture fails.
+        del engine.engine_core, engine.model_executor, engine, llm
+        gc.collect()
+        cleanup_dist_env_and_memory()
+
+
+def greedy_tokens(llm: LLM, prompts: Sequence[Sequence[int]], new_tokens: int) -> list[list[int]]:
+    """Greedy continuations of token prompts, submitted together, in the prompts' order."""
+    parameters = SamplingParams(temperature=0, max_tokens=new_tokens, ignore_eos=True, detokenize=False)
+    return [list(output.outputs[0].token_ids) for output in generate(llm, prompts, parameters)]
+
+
+def generate(
+    llm: LLM, prompts: Sequence[Sequence[int]], parameters: SamplingParams | Sequence[SamplingParams]
+) -> list[RequestOutput]:
+    """`LLM.generate` on token prompts without its progress bar."""
+    return llm.generate([{"prompt_token_ids": list(prompt)} for prompt in prompts], parameters, use_tqdm=False)

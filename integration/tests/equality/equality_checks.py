@@ -1,0 +1,39 @@
+"""The checks every served tiny model must pass; the test modules choose families and settings."""
+
+import random
+from collections.abc import Iterable, Sequence
+
+import pytest
+from ascend_integration.engine.grid import NEW_TOKENS, EngineSettings
+from ascend_integration.engine.in_process import generate, greedy_tokens
+from conftest import Served
+from vllm import SamplingParams
+
+
+def grid(families: Iterable[str], settings: Sequence[EngineSettings]) -> list:
+    """Parameters of the fixture `served` with readable ids: `llama-graphs-step16`."""
+    return [pytest.param((family, point), id=f"{family}-{point}") for family in families for point in settings]
+
+
+class EqualityChecks:
+    """Greedy tokens equal transformers', however the requests are put together."""
+
+    def test_batched(self, served: Served):
+        assert greedy_tokens(served.llm, served.prompts, NEW_TOKENS) == served.expected
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_in_any_order(self, served: Served, seed: int):
+        order = random.Random(seed).sample(range(len(served.prompts)), 5)
+        tokens = greedy_tokens(served.llm, [served.prompts[index] for index in order], NEW_TOKENS)
+        assert tokens == [served.expected[index] for index in order]
+
+    def test_alone(self, served: Served):
+        tokens = [greedy_tokens(served.llm, [prompt], NEW_TOKENS)[0] for prompt in served.prompts]
+        assert tokens == served.expected
+
+    def test_prefix_cache_is_used_as_configured(self, served: Served):
+        served.llm.reset_prefix_cache()
+        # The two longest prompts share 40 tokens, that is two whole blocks of 16.
+        parameters = SamplingParams(temperature=0, max_tokens=1, detokenize=False)
+        cached = [generate(served.llm, [prompt], parameters)[0].num_cached_tokens for prompt in served.prompts[-2:]]
+        assert cached == [0, 32 if served.settings.prefix_caching else 0]
