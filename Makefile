@@ -5,7 +5,7 @@ PYTHON ?= python3
 CHECKS := lint format types layers lock dependencies size patches
 SUITES := sim kernels platform e2e packaging
 
-.PHONY: help demo test test-full env fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
+.PHONY: help demo test test-full env wheels fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
 
 help:
 	@echo "make demo        chat with a small model that vLLM serves on a simulated NPU"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-NAME   one suite: $(SUITES)"
 	@echo "make check-NAME  one check: $(CHECKS)"
 	@echo "make test-full   the tests marked slow too"
+	@echo "make wheels      build the wheels of the released packages into dist/"
 	@echo "make env         only make or update the environment .venv"
 	@echo "make fix         format the sources and mend what the linter can mend"
 	@echo "make clean       remove the environment and what was built"
@@ -34,6 +35,12 @@ $(CHECKS:%=check-%): check-%: env
 
 $(SUITES:%=test-%): test-%: env
 	@.venv/bin/python tools/check.py $*
+
+wheels: env
+	@rm -rf dist
+	@for member in packages/* integration/sim; do \
+	  (cd $$member && $(CURDIR)/.venv/bin/hatchling build --target wheel --directory $(CURDIR)/dist) || exit 1; \
+	done
 
 fix: env
 	@.venv/bin/ruff check --fix --quiet || true
