@@ -49,8 +49,8 @@ def test_packed_paged_decode(form: str, block_size: int) -> None:
     batch = Batch([1] * 4, [1, 130, 17, 48], heads=(6, 2))
     caches, table = batch.pages(block_size, form)
     out, lse = fia(
-        torch.cat(batch.query), **caches, **batch.common(), input_layout="TND", block_table=table, block_size=block_size,
-        actual_seq_lengths=[1, 2, 3, 4], actual_seq_lengths_kv=batch.keys, softmax_lse_flag=True,
+        torch.cat(batch.query), **caches, **batch.common(), input_layout="TND", block_table=table,
+        block_size=block_size, actual_seq_lengths=[1, 2, 3, 4], actual_seq_lengths_kv=batch.keys, softmax_lse_flag=True,
     )  # fmt: skip
     expected = batch.expected()
     assert_close(out, stack(results(expected)))

@@ -63,7 +63,7 @@ def numbers(op: str) -> dict[str, Any]:
 
 def oracle_mode() -> bool:
     """Whether float32 attention is allowed (see :data:`ORACLE_VARIABLE`)."""
-    return os.environ.get(ORACLE_VARIABLE) == "1"
+    return os.environ.get(ORACLE_VARIABLE, "").lower() in ("1", "true", "yes", "on")
 
 
 def refuse(op: str, argument: str, given: object, allowed: object, hint: str = "") -> RuntimeError:

@@ -45,8 +45,7 @@ def _paged_requests(
     key_lengths: list[int],
 ) -> Requests:
     key, value = (_cache(op, n, c, heads[1]) for n, c in (("key_cache", key_cache), ("value_cache", value_cache)))
-    pages = Pages(block_table, key_lengths, key.shape[1])
-    pages.check(op, "block_table", key.shape[0])
+    pages = Pages(op, block_table, key_lengths, key.shape[1], key.shape[0])
     tokens = query.reshape(query.shape[0], heads[0], -1)
     return Requests(tokens, _starts(query_lengths), query_lengths, key, value, key_lengths, scale, pages=pages)
 

@@ -119,8 +119,7 @@ def npu_incre_flash_attention(
     if block_table is not None:
         k, v = (cache_tokens(_INCRE, n, t, groups, block_size) for n, t in (("key", key), ("value", value)))
         keys = lengths.per_request(_INCRE, name, actual_seq_lengths, batch, block_table.shape[1] * block_size)
-        pages = Pages(block_table, keys, block_size)
-        pages.check(_INCRE, "block_table", k.shape[0])
+        pages = Pages(_INCRE, block_table, keys, block_size, k.shape[0])
         work = Requests(q.flatten(0, 1), starts, each, k, v, keys, scale_value, pages=pages)
     else:
         k, v = (tokens_first(t, layout.query, groups) for t in (key, value))

@@ -88,9 +88,7 @@ def _paged(call: Call, batch: int, table: Tensor) -> tuple[Tensor, Tensor, Pages
     if call.layout.packed and len(given) != batch:
         raise limits.refuse(call.op, f"len({name})", len(given), f"{batch}, one length per request")
     each = lengths.per_request(call.op, name, given, batch, table.shape[-1] * call.block_size)
-    pages = Pages(table, each, call.block_size)
-    pages.check(call.op, "block_table", key.shape[0])
-    return key, value, pages
+    return key, value, Pages(call.op, table, each, call.block_size, key.shape[0])
 
 
 def _unpaged(call: Call, batch: int) -> tuple[Tensor, Tensor, list[int], list[int]]:
@@ -123,7 +121,7 @@ def _seen(call: Call, work: Requests) -> None:
     work.band = masks.band(call.op, mode, call.before, call.after, mask is not None)
     if mode >= 2:
         if longest > 1 or mask is not None:
-            masks.check_compressed(call.op, mask, mode)
+            masks.check_compressed(call.op, mask, mode, values=longest > 1)
     elif mask is not None:
         work.mask = masks.full_mask(call.op, mask, len(work.query_lengths), longest, keys)
     elif mode == 1 and call.sparse_mode == 1:

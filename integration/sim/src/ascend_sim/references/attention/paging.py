@@ -35,27 +35,30 @@ class Pages:
     """Where the tokens of each request lie.
 
     Args:
+        op: The operator, for errors.
         table: Block numbers [B, blocks per request], int32; only entries a length reaches are read.
         lengths: Tokens per request.
         block_size: Tokens per block.
+        blocks: Blocks of the cache.
     """
 
+    op: str
     table: Tensor
     lengths: list[int]
     block_size: int
+    blocks: int
 
-    def check(self, op: str, argument: str, blocks: int) -> None:
-        """Raise if the table's shape does not fit the lengths or it names a block the cache does not have."""
-        batch, longest = len(self.lengths), max(self.lengths, default=0)
-        width = -(-longest // self.block_size)
+    def __post_init__(self) -> None:
+        batch, width = len(self.lengths), -(-max(self.lengths, default=0) // self.block_size)
         if self.table.dim() != 2 or self.table.shape[0] != batch or self.table.shape[1] < width:
-            raise limits.refuse(op, f"{argument}.shape", list(self.table.shape), f"[{batch}, at least {width}]")
-        if not width:
-            return
-        reached = torch.tensor(self.lengths).add_(self.block_size - 1).div_(self.block_size, rounding_mode="floor")
-        read = self.table[:, :width].masked_fill(torch.arange(width)[None] >= reached[:, None], 0)
-        if int(read.min()) < 0 or int(read.max()) >= blocks:
-            raise limits.refuse(op, argument, f"{int(read.min())} to {int(read.max())}", f"blocks 0 to {blocks - 1}")
+            raise limits.refuse(self.op, "block_table.shape", list(self.table.shape), f"[{batch}, at least {width}]")
+
+    def of(self, members: list[int]) -> Pages:
+        """The pages of some requests."""
+        if len(members) == len(self.lengths):
+            return self
+        lengths = [self.lengths[i] for i in members]
+        return Pages(self.op, self.table[members], lengths, self.block_size, self.blocks)
 
     def slots(self) -> Tensor:
         """Token positions in the flattened cache, [B, longest length]; past a length its last token's is repeated.
@@ -64,8 +67,12 @@ class Pages:
         """
         column = columns(self.lengths)
         block = self.table.gather(1, column // self.block_size).long()
-        slots = block.mul_(self.block_size).add_(column % self.block_size)
-        return slots if min(self.lengths) else slots.mul_(torch.tensor(self.lengths)[:, None] > 0)
+        if not min(self.lengths):
+            block.mul_(torch.tensor(self.lengths)[:, None] > 0)
+        if block.numel() and (int(block.min()) < 0 or int(block.max()) >= self.blocks):
+            given = f"{int(block.min())} to {int(block.max())}"
+            raise limits.refuse(self.op, "block_table", given, f"blocks 0 to {self.blocks - 1}")
+        return block.mul_(self.block_size).add_(column % self.block_size)
 
 
 def columns(lengths: list[int]) -> Tensor:

@@ -83,6 +83,12 @@ class Requests:
     def _single(self, members: list[int], query: Tensor) -> tuple[Tensor, Tensor]:
         """Requests of one token and any number of keys, padded to the longest."""
         lengths = [self.key_lengths[i] for i in members]
+        if self.pages is not None and self._decodes_in_place():
+            pages, sink = self.pages.of(members), None if self.sink is None else self.sink.float()
+            out, lse = torch.ops.ascend_sim.paged_decode(
+                pages.op, query[:, 0], self.key, self.value, pages.table, lengths, self.scale, self.band.before, sink
+            )
+            return out[:, None], lse[:, :, None]
         longest = max(lengths)
         allowed = None
         if min(lengths) < longest or self.band != Band():
@@ -93,6 +99,11 @@ class Requests:
                 allowed = allowed & (distance >= -self.band.before) & (distance <= self.band.after)
             allowed = allowed[:, None]
         return self._compute(members, query, 1, longest, allowed)
+
+    def _decodes_in_place(self) -> bool:
+        """Whether the compiled kernel covers single tokens: nothing but a band that ends at the last key."""
+        plain = self.mask is None and self.bias is None and self.dequantise is None
+        return plain and (self.band == Band() or (self.band.lower_right and self.band.after >= 0))
 
     def _equal(self, members: list[int], query: Tensor, length: int, keys: int) -> tuple[Tensor, Tensor]:
         return self._compute(members, query, length, keys, self.band.allowed(length, keys))
@@ -124,10 +135,7 @@ class Requests:
                 index = index.new_empty(len(members), 0)
             found = self.key[index], self.value[index]
         else:
-            pages = self.pages
-            if len(members) != len(pages.lengths):
-                pages = Pages(pages.table[members], lengths, pages.block_size)
-            slots = pages.slots()
+            slots = self.pages.of(members).slots()
             found = take(self.key, slots), take(self.value, slots)
         if not min(lengths):
             without = torch.tensor(lengths) == 0

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry as a whole: names, signatures, sources and limits, against the schemas torch_npu registers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+import torch
+
+from ascend_sim.references import Grade, limits, reference, register_all, registered
+
+REFERENCES = registered()
+
+
+def schema(name: str) -> Any:
+    operator, _, overload = name.partition(".")
+    return torch._C._get_schema(operator, overload)
+
+
+def test_registering_again_changes_nothing() -> None:
+    assert register_all() == register_all() == list(REFERENCES)
+
+
+def test_every_operator_dense_models_use_has_a_reference() -> None:
+    dense = ["npu_rms_norm", "npu_add_rms_norm", "npu_gemma_rms_norm", "npu_swiglu", "npu_fast_gelu", "npu_rotary_mul", "npu_mrope", "npu_apply_rotary_pos_emb", "npu_scatter_pa_kv_cache", "npu_gather_pa_kv_cache", "npu_fused_infer_attention_score", "npu_fused_infer_attention_score.out", "npu_fused_infer_attention_score_v2", "npu_fused_infer_attention_score_v2.out", "_npu_fused_infer_attention_score_get_max_workspace", "_npu_fused_infer_attention_score_v2_get_max_workspace", "npu_fusion_attention", "npu_attention_update", "npu_format_cast", "npu_top_k_top_p"]
+    boosted = "_npu_reshape_and_cache _npu_paged_attention _npu_paged_attention_get_workspace _npu_rotary_embedding"
+    names = [f"npu::{n}" for n in dense] + [f"atb::{n}" for n in f"{boosted} _npu_matmul_add_fp32".split()]
+    assert set(names) <= set(REFERENCES)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_kernel_has_the_schemas_parameters(name: str) -> None:
+    """The dispatcher leaves defaults out, so a kernel's own must be the schema's; positions must agree too."""
+    parameters = inspect.signature(REFERENCES[name].kernel).parameters
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    arguments = {a.name: a for a in schema(name).arguments}
+    named = [p for p in parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    if takes_all:
+        assert {p.name for p in named} <= set(arguments)
+    else:
+        assert [p.name for p in named] == list(arguments)
+    for parameter in named:
+        argument = arguments[parameter.name]
+        assert (parameter.kind is inspect.Parameter.KEYWORD_ONLY) == argument.kwarg_only
+        if parameter.default is not inspect.Parameter.empty:
+            assert argument.has_default_value()
+            assert parameter.default == argument.default_value
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_reference_names_its_source(name: str) -> None:
+    entry = REFERENCES[name]
+    assert entry.grade in Grade
+    assert entry.source.startswith(("torch_npu 2.13.0 ", "Ascend/op-plugin", "cann/"))
+    if entry.grade is Grade.GUESSED:
+        assert entry.note
+
+
+def test_two_references_for_one_operator_are_refused() -> None:
+    with pytest.raises(ValueError, match="npu::npu_silu has two references"):
+        reference("npu::npu_silu", source="-", grade=Grade.GUESSED)(lambda input: input)
+
+
+@pytest.mark.parametrize("op", limits.table())
+def test_limits_name_arguments_the_operator_has(op: str) -> None:
+    """A row may be shared, so an argument need belong to one of the operators that share it."""
+    table = limits.table()
+    sharing = [other for other in table if table[other].source == table[op].source]
+    names = [n for n in REFERENCES if n.split("::")[1].split(".")[0] in sharing]
+    assert table[op].source
+    assert set(table[op].dtypes) <= {a.name for name in names for a in schema(name).arguments}
+    assert table[op].oracle <= set(table[op].dtypes)
+
+
+META = {
+    "npu_rms_norm": (torch.ones(2, 3, 8), torch.ones(8)),
+    "npu_gemma_rms_norm": (torch.ones(2, 3, 8), torch.ones(8)),
+    "npu_add_rms_norm": (torch.ones(2, 8).half(), torch.ones(2, 8).half(), torch.ones(8).half()),
+    "npu_add_rms_norm_v2": (torch.ones(2, 8), torch.ones(2, 8), torch.ones(8)),
+    "npu_add_rms_norm_cast": (torch.ones(2, 8).half(), torch.ones(2, 8).half(), torch.ones(8).half()),
+    "npu_add_rms_norm_quant": (*[torch.ones(2, 8).half()] * 2, torch.ones(8).half(), torch.ones(8), None),
+    "npu_add_rms_norm_dynamic_quant": (*[torch.ones(2, 8).half()] * 2, torch.ones(8).half()),
+    "npu_swiglu": (torch.ones(2, 8).half(),),
+    "npu_clipped_swiglu": (torch.ones(2, 8),),
+    "npu_fast_gelu": (torch.ones(2, 8),),
+    "npu_rotary_mul": (torch.ones(1, 2, 3, 8), torch.ones(1, 2, 1, 8), torch.ones(1, 2, 1, 8)),
+    "npu_interleave_rope": tuple(torch.ones(1, n, 3, 64).half() for n in (2, 1, 1)),
+    "npu_top_k_top_p": (torch.ones(2, 8), torch.ones(2), torch.ones(2, dtype=torch.int32)),
+    "npu_dynamic_quant": (torch.ones(2, 3, 8).half(),),
+    "npu_quantize": (torch.ones(2, 8), torch.ones(8), None, 12, -1),
+    "npu_linear": (torch.ones(2, 8), torch.ones(4, 8)),
+    "npu_attention_update": ([torch.zeros(2)] * 2, [torch.zeros(2, 8)] * 2, 0),
+    "npu_scatter_nd_update": (torch.ones(4, 8), torch.zeros(2, 1, dtype=torch.long), torch.ones(2, 8)),
+}
+
+
+@pytest.mark.parametrize("op", META)
+def test_results_have_the_meta_kernels_shapes_and_dtypes(op: str) -> None:
+    def to_meta(value: Any) -> Any:
+        if isinstance(value, list):
+            return [to_meta(item) for item in value]
+        return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+    def described(result: Any) -> list[tuple[torch.Size, torch.dtype]]:
+        return [(t.shape, t.dtype) for t in (result if isinstance(result, tuple) else (result,))]
+
+    operator = getattr(torch.ops.npu, op)
+    assert described(operator(*META[op])) == described(operator(*map(to_meta, META[op])))
+
+
+def test_oracle_mode_allows_float32_attention_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(limits.ORACLE_VARIABLE, "1")
+    row = limits.table()["npu_fused_infer_attention_score"]
+    limits.check_dtype("npu_fused_infer_attention_score", "query", torch.ones(1), row)
+    with pytest.raises(RuntimeError, match="block_table is float32"):
+        limits.check_dtype("npu_fused_infer_attention_score", "block_table", torch.ones(1), row)
+    with pytest.raises(RuntimeError, match="query is float64"):
+        limits.check_dtype("npu_fused_infer_attention_score", "query", torch.ones(1).double(), row)
