@@ -70,5 +70,5 @@ def test_tags_are_described_by_the_changelog(member: Member) -> None:
 
 def test_the_platform_is_versioned_after_its_vllm() -> None:
     (platform,) = [member for member in PUBLISHED if member.name == "vllm-ascend"]
-    newest = max((Version(path.stem.removeprefix("vllm-")) for path in (ROOT / "integration/sets").glob("vllm-*.toml")))
+    newest = max(Version(path.stem.removeprefix("vllm-")) for path in (ROOT / "integration/sets").glob("vllm-*.toml"))
     assert Version(platform.version).release[:2] == newest.release[:2]
