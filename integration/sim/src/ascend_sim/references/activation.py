@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ascend_sim.references.registry import Grade, reference
-from ascend_sim.references.sources import op_plugin_test, wheel_doc
+from ascend_sim.references.sources import op_plugin_doc, op_plugin_test, wheel_doc
 
 
 @reference("npu::npu_swiglu", source=wheel_doc("npu_swiglu"), grade=Grade.DOCUMENTED)
@@ -44,7 +44,7 @@ def npu_silu_(input: Tensor) -> Tensor:
     return F.silu(input, inplace=True)
 
 
-@reference("npu::npu_gelu", source=wheel_doc("npu_gelu"), grade=Grade.DOCUMENTED)
+@reference("npu::npu_gelu", source=op_plugin_doc("npu_gelu", "2474c61f"), grade=Grade.DOCUMENTED)
 def npu_gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     """Gaussian error linear unit; ``approximate`` is ``none`` or ``tanh``."""
     return F.gelu(input, approximate=approximate)

@@ -58,7 +58,7 @@ def _npu_reshape_and_cache(
 
 
 @reference(
-    "atb::_npu_reshape_and_cache_siso", source=op_plugin_test("test_atb_reshape_and_cache_siso"), grade=Grade.DOCUMENTED
+    "atb::_npu_reshape_and_cache_siso", source=op_plugin_test("test_atb_reshape_and_cache_siso"), grade=Grade.GOLDEN
 )
 def _npu_reshape_and_cache_siso(key: Tensor, key_cache: Tensor, slot_indices: Tensor) -> None:
     """:func:`_npu_reshape_and_cache` for one cache."""

@@ -29,7 +29,7 @@ def rms_norm_float(x: Tensor, gamma: Tensor, epsilon: float, offset: float = 0.0
 
 @reference(
     "npu::npu_rms_norm",
-    source=f"{op_plugin_test('test_npu_rms_norm')}; {cann_doc('ops-nn', 'norm/rms_norm/README.md')}",
+    source=op_plugin_test("test_npu_rms_norm"),
     grade=Grade.GOLDEN,
 )
 def npu_rms_norm(input: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from ascend_sim.references.sources import op_plugin_doc, wheel_doc
 
 @reference(
     "npu::npu_top_k_top_p",
-    source=f"{op_plugin_doc('npu_top_k_top_p')}; {wheel_doc('npu_top_k_top_p')}",
+    source=f"{op_plugin_doc('npu_top_k_top_p', '28212f91')}; {wheel_doc('npu_top_k_top_p')}",
     grade=Grade.DOCUMENTED,
     note="the page requires both p and k; the schema lets one be left out, which skips its step",
 )

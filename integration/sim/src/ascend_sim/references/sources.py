@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-_OP_PLUGIN_DOCS = "28212f91"
-"""Commit of Ascend/op-plugin whose documentation pages were read."""
-
 
 def wheel_doc(op: str) -> str:
     """The operator's documentation shipped inside torch_npu 2.13.0 (``torch_npu/_op_plugin_docs.py``)."""
@@ -17,9 +14,9 @@ def wheel_meta(op: str) -> str:
     return f"torch_npu 2.13.0 _meta_registrations.py: {op}"
 
 
-def op_plugin_doc(op: str) -> str:
-    """The operator's API page in the Ascend/op-plugin repository."""
-    return f"Ascend/op-plugin@{_OP_PLUGIN_DOCS} docs/context/torch_npu-{op}.md"
+def op_plugin_doc(op: str, commit: str) -> str:
+    """The operator's API page in the Ascend/op-plugin repository, as of ``commit``."""
+    return f"Ascend/op-plugin@{commit} docs/context/torch_npu-{op}.md"
 
 
 def op_plugin_test(name: str) -> str:

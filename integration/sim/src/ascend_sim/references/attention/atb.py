@@ -165,7 +165,7 @@ def _npu_flash_attention(
 
 
 @reference(
-    "atb::_npu_flash_attention_unpad", source=op_plugin_test("test_atb_flash_attention_unpad"), grade=Grade.DOCUMENTED
+    "atb::_npu_flash_attention_unpad", source=op_plugin_test("test_atb_flash_attention_unpad"), grade=Grade.GOLDEN
 )
 def _npu_flash_attention_unpad(
     query: Tensor,

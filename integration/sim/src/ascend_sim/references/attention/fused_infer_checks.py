@@ -11,7 +11,7 @@ from ascend_sim.references import limits
 from ascend_sim.references.limits import refuse
 
 if TYPE_CHECKING:
-    from ascend_sim.references.attention.fused_infer import Call
+    from ascend_sim.references.attention.fused_infer_call import Call
 
 
 def check_heads(call: Call) -> None:
