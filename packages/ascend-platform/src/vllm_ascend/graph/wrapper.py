@@ -22,6 +22,7 @@ from vllm.forward_context import (
 from vllm.logger import init_logger
 from vllm.model_executor.offloader.base import get_offloader
 
+from vllm_ascend.graph.streams import current_stream
 from vllm_ascend.graph.tasks import GraphTasks, record_tasks
 from vllm_ascend.graph.weak import weak_references
 
@@ -73,6 +74,7 @@ class ACLGraphWrapper(CUDAGraphWrapper):
     ) -> None:
         super().__init__(runnable, vllm_config, runtime_mode, cudagraph_options)
         self.captured: dict[BatchDescriptor, CapturedGraph] = {}
+        self.device_index = torch.npu.current_device()
 
     def clear_graphs(self) -> None:
         """Drop every captured graph; the next call of each batch descriptor captures anew."""
@@ -102,7 +104,7 @@ class ACLGraphWrapper(CUDAGraphWrapper):
             metadata = context.attn_metadata
             if not isinstance(metadata, dict):
                 raise RuntimeError("a full ACL graph needs one attention metadata dictionary; micro-batches have several")
-            entry.tasks.update(metadata, context.batch_descriptor.num_tokens, torch.npu.current_stream())
+            entry.tasks.update(metadata, context.batch_descriptor.num_tokens, current_stream(self.device_index))
         entry.graph.replay()
         return entry.output
 

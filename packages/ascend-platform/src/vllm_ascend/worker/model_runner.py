@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+import vllm.envs as envs
 import vllm.v1.worker.gpu_model_runner as upstream
-from vllm.config import VllmConfig
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
-from vllm.config import CUDAGraphMode
+from vllm.config import CUDAGraphMode, VllmConfig
 from vllm.v1.kv_cache_interface import KVCacheConfig
+from vllm.v1.outputs import ModelRunnerOutput, SamplerOutput
 from vllm.v1.sample.rejection_sampler import RejectionSampler
 from vllm.v1.sample.sampler import Sampler
 
 from vllm_ascend.graph.wrapper import ACLGraphWrapper
 from vllm_ascend.sample.bitmask import apply_grammar_bitmask
 from vllm_ascend.sample.sampler import AscendSampler
+from vllm_ascend.worker.async_output import AscendAsyncOutput
 from vllm_ascend.worker.block_table import adopt
+from vllm_ascend.worker.decode_step import DecodeStep
 
 if TYPE_CHECKING:
-    from vllm.v1.core.sched.output import GrammarOutput
+    from vllm.v1.core.sched.output import GrammarOutput, SchedulerOutput
 
 
 class AscendModelRunner(upstream.GPUModelRunner):
@@ -27,12 +31,19 @@ class AscendModelRunner(upstream.GPUModelRunner):
 
     Three seams let other components replace parts without patches: :meth:`make_sampler`, :meth:`make_proposer` and
     :meth:`make_rejection_sampler`; each is called once, at the end of construction.
+
+    A step in which every request computes one token takes a short path through input preparation, attention metadata
+    and bookkeeping (:mod:`vllm_ascend.worker.decode_step`); any other step, and any configuration that needs more than
+    that path provides, takes vLLM's. Both give the same results.
     """
 
     def __init__(self, vllm_config: VllmConfig, device: torch.device) -> None:
         super().__init__(vllm_config, device)
         self.cascade_attn_enabled = False
         adopt(self.input_batch.block_table)
+        self.decode_step: DecodeStep | None = None
+        self.plain_decode = False
+        self.sampled_event = torch.npu.Event()
         self.sampler = self.make_sampler()
         if hasattr(self, "drafter"):
             self.drafter = self.make_proposer(self.drafter)
@@ -54,15 +65,112 @@ class AscendModelRunner(upstream.GPUModelRunner):
         super().may_reinitialize_input_batch(kv_cache_config, kernel_block_sizes)
         adopt(self.input_batch.block_table)
 
+    def initialize_kv_cache(self, kv_cache_config: KVCacheConfig, *args: Any, **kwargs: Any) -> None:
+        super().initialize_kv_cache(kv_cache_config, *args, **kwargs)
+        supported = DecodeStep.supports(self, self.kv_cache_config)
+        self.decode_step = DecodeStep(self, self.kv_cache_config) if supported else None
+
     def load_model(self, load_dummy_weights: bool = False) -> None:
         super().load_model(load_dummy_weights)
         if type(self.model) is CUDAGraphWrapper:
             self.model = ACLGraphWrapper(self.model.unwrap(), self.vllm_config, CUDAGraphMode.FULL)
 
+    def _prepare_inputs(self, scheduler_output: SchedulerOutput, num_scheduled_tokens: np.ndarray) -> tuple[Any, Any]:
+        num_reqs = self.input_batch.num_reqs
+        self.plain_decode = (
+            self.decode_step is not None
+            and scheduler_output.total_num_scheduled_tokens == num_reqs
+            and not scheduler_output.scheduled_spec_decode_tokens
+        )
+        if not self.plain_decode:
+            return super()._prepare_inputs(scheduler_output, num_scheduled_tokens)
+        self.decode_step.prepare(num_reqs)
+        # Row i of the hidden states belongs to request i, so taking the logits' rows is a view.
+        return slice(0, num_reqs), None
+
+    def _get_slot_mappings(
+        self, num_tokens_padded: int, num_reqs_padded: int, num_tokens_unpadded: int, ubatch_slices: Any = None
+    ) -> tuple[Any, Any]:
+        if self.plain_decode and num_tokens_padded <= self.decode_step.rows:
+            views = self.decode_step.views(num_tokens_padded)
+            return views.slots_by_group, views.slots_by_layer
+        return super()._get_slot_mappings(num_tokens_padded, num_reqs_padded, num_tokens_unpadded, ubatch_slices)
+
+    def _build_attention_metadata(self, num_tokens: int, num_reqs: int, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        if self.plain_decode:
+            rows = kwargs.get("num_tokens_padded") or num_tokens
+            if rows <= self.decode_step.rows and rows == (kwargs.get("num_reqs_padded") or num_reqs):
+                return self.decode_step.metadata(rows), None
+        return super()._build_attention_metadata(num_tokens, num_reqs, *args, **kwargs)
+
+    def _dummy_run(self, *args: Any, **kwargs: Any) -> Any:
+        self.plain_decode = False
+        return super()._dummy_run(*args, **kwargs)
+
     @torch.inference_mode()
     def sample_tokens(self, grammar_output: GrammarOutput | None) -> Any:
         state = self.execute_model_state
-        if grammar_output is not None and state is not None:
+        if state is None:
+            return super().sample_tokens(grammar_output)
+        if grammar_output is not None:
             apply_grammar_bitmask(state.scheduler_output, grammar_output, self.input_batch.req_ids, state.logits)
-            grammar_output = None
-        return super().sample_tokens(grammar_output)
+        if not self._samples_plainly():
+            return super().sample_tokens(None)
+        self.execute_model_state = None
+        sampler_output = self._sample(state.logits, None)
+        return self._finish_plain_step(sampler_output, state)
+
+    def _samples_plainly(self) -> bool:
+        """Whether the step ends with its sampled tokens: no draft, no prompt log-probability, no load balancing."""
+        return (
+            self.plain_decode
+            and self.use_async_scheduling
+            and not self.num_prompt_logprobs
+            and self.eplb_state is None
+            and not envs.VLLM_COMPUTE_NANS_IN_LOGITS
+            and not self.discard_request_mask.np[: self.input_batch.num_reqs].any()
+        )
+
+    def _finish_plain_step(self, sampler_output: SamplerOutput, state: Any) -> AscendAsyncOutput:
+        """Keep the samples for the next step, note one more (still unknown) token per request, and start the copy."""
+        batch = self.input_batch
+        num_reqs = batch.num_reqs
+        sampled = sampler_output.sampled_token_ids
+        req_ids, req_id_to_index = batch.req_ids.copy(), batch.req_id_to_index.copy()
+        batch.prev_sampled_token_ids = sampled
+        batch.prev_req_id_to_index = req_id_to_index.copy()
+        ends = batch.num_tokens_no_spec[:num_reqs]
+        if ends.max() >= self.max_model_len:
+            raise RuntimeError(
+                f"a request has {ends.max()} tokens and sampled one more; max_model_len is {self.max_model_len}"
+            )
+        rows = self.decode_step.arange[:num_reqs]
+        batch.token_ids_cpu[rows, ends] = -1
+        batch.is_token_ids[rows, ends] = True
+        ends += 1
+        requests = self.requests
+        for req_id in req_ids:
+            requests[req_id].output_token_ids.append(-1)
+        output = ModelRunnerOutput(
+            req_ids=req_ids,
+            req_id_to_index=req_id_to_index,
+            sampled_token_ids=[],
+            logprobs=None,
+            prompt_logprobs_dict={},
+            kv_connector_output=self.kv_connector_output,
+            ec_connector_output=state.ec_connector_output if self.supports_mm_inputs else None,
+            num_nans_in_logits={},
+            cudagraph_stats=state.cudagraph_stats,
+        )
+        self.kv_connector_output = None
+        result = AscendAsyncOutput(
+            output,
+            sampled,
+            sampler_output.logprobs_tensors,
+            [],
+            self._get_or_create_async_output_copy_stream(),
+            self.sampled_event,
+            batch.vocab_size,
+        )
+        batch.set_async_sampled_token_ids(result.sampled_token_ids_cpu, result.async_copy_ready_event)
+        return result
