@@ -1,8 +1,9 @@
 """The install lines of every README, run as they are written, install our wheels and no one else's.
 
 They run offline in fresh environments that already hold the third-party distributions: what is tested is that each
-line is valid, resolves, and takes our files, not that a registry works. `make test-full` also runs them with the
-configured registry and nothing prepared.
+line is valid, resolves, and takes our files, not that a registry works. (Lines that uninstall are left out: offline,
+what they remove could not come back.) `make test-full` also runs them with the configured registry and nothing
+prepared.
 """
 
 import csv

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
@@ -64,7 +64,7 @@ class Environment:
     folder: Path
 
     @classmethod
-    def create(cls, folder: Path, seed: Iterable[str] = (), *, pip: bool = True) -> Environment:
+    def create(cls, folder: Path, seed: Collection[str] = (), *, pip: bool = True) -> Environment:
         """Make one with pip and the third-party distributions `seed`.
 
         Raises:
@@ -73,6 +73,8 @@ class Environment:
         command = [sys.executable, "-m", "venv", *(() if pip else ("--without-pip",)), folder]
         subprocess.run(command, check=True)
         made = cls(folder)
+        if pip and "setuptools" in seed:  # the venv module brings an old one along
+            made.run(made.python, "-m", "pip", "uninstall", "--yes", "setuptools")
         for name in sorted(set(seed) - {"pip"}):
             made._take(distribution(name))
         return made
