@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 from vllm.model_executor.custom_op import CustomOp
 from vllm.model_executor.layers.layernorm import GemmaRMSNorm, RMSNorm
 from vllm.model_executor.model_loader.weight_utils import default_weight_loader
 from vllm.model_executor.utils import set_weight_attrs
 
-Normalised = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
+Normalised: TypeAlias = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 
 
 def rms_norm(x: torch.Tensor, residual: torch.Tensor | None, gamma: torch.Tensor, epsilon: float) -> Normalised:

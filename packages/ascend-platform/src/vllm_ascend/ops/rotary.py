@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from vllm.model_executor.custom_op import CustomOp
@@ -15,7 +15,7 @@ from vllm.model_executor.layers.rotary_embedding.ntk_scaling_rope import NTKScal
 from vllm.model_executor.layers.rotary_embedding.yarn_scaling_rope import YaRNScalingRotaryEmbedding
 
 if TYPE_CHECKING:
-    _Base = RotaryEmbedding
+    _Base: TypeAlias = RotaryEmbedding
 else:
     _Base = object
 
