@@ -28,6 +28,22 @@ class GpuOption:
     reason: str
 
 
+INDUCTOR_PASSES = (
+    "enable_qk_norm_rope_fusion",
+    "enable_sp",
+    "fuse_act_padding",
+    "fuse_act_quant",
+    "fuse_allreduce_rms",
+    "fuse_attn_quant",
+    "fuse_gemm_comms",
+    "fuse_minimax_qk_norm",
+    "fuse_mla_dual_rms_norm",
+    "fuse_norm_quant",
+    "fuse_rope_kvcache",
+    "fuse_rope_kvcache_cat_mla",
+)
+"""Passes that vLLM's optimisation levels turn on by themselves, unless they were decided before."""
+
 RESET: tuple[GpuOption, ...] = (
     GpuOption("parallel_config.numa_bind", False, "vLLM binds by the topology of NVIDIA GPUs"),
     GpuOption("parallel_config.ray_workers_use_nsight", False, "Nsight profiles CUDA; use the Ascend profiler"),
@@ -36,8 +52,7 @@ RESET: tuple[GpuOption, ...] = (
     GpuOption("observability_config.enable_layerwise_nvtx_tracing", False, "NVTX ranges are read by CUDA tools"),
     GpuOption("cache_config.calculate_kv_scales", False, "the KV cache is not quantised"),
     GpuOption("compilation_config.use_inductor_graph_partition", False, "there is no Inductor for NPU"),
-    GpuOption("compilation_config.pass_config.enable_sp", False, "it is a pass of Inductor"),
-    GpuOption("compilation_config.pass_config.fuse_gemm_comms", False, "it is a pass of Inductor"),
+    *(GpuOption(f"compilation_config.pass_config.{it}", False, "it is a pass of Inductor") for it in INDUCTOR_PASSES),
     GpuOption("attention_config.backend", None, "the SoC family decides the attention backend"),
     GpuOption("attention_config.flash_attn_version", None, "it chooses a CUDA kernel"),
     GpuOption("attention_config.use_prefill_decode_attention", False, "it chooses a Triton kernel for GPUs"),
@@ -99,6 +114,14 @@ REFUSED: tuple[Refusal, ...] = (
         "use a model with multi-head or grouped-query attention",
     ),
 )
+
+
+def turn_off_inductor_passes(vllm_config: VllmConfig) -> None:
+    """Decide against every pass that the user left open, before vLLM's optimisation level decides for some."""
+    passes = vllm_config.compilation_config.pass_config
+    for name in INDUCTOR_PASSES:
+        if getattr(passes, name) is None:
+            setattr(passes, name, False)
 
 
 def reset_gpu_options(vllm_config: VllmConfig) -> None:

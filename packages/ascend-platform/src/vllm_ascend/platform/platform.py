@@ -53,9 +53,11 @@ class AscendPlatform(Platform):
     @classmethod
     def apply_config_platform_defaults(cls, vllm_config: VllmConfig) -> None:
         """Graph and compilation defaults, before vLLM's own."""
+        from vllm_ascend.platform.gpu_only import turn_off_inductor_passes
         from vllm_ascend.platform.graphs import set_graph_defaults
 
         set_graph_defaults(vllm_config)
+        turn_off_inductor_passes(vllm_config)
 
     @classmethod
     def check_and_update_config(cls, vllm_config: VllmConfig) -> None:

@@ -141,7 +141,10 @@ class _Reading:
             if claim.kind is ClaimKind.SOC and claim.name in BUILT_IN:
                 self._conflict(claim.component, f"the {claim.kind} {claim.name!r}", OURS, claim.distribution)
         if collector.section is not None:
-            self.sections[collector.component] = collector.section
+            if collector.component in self.sections:
+                what = f"the section {collector.component!r} of --additional-config"
+                self._conflict(collector.component, what, "a component of another group", collector.distribution)
+            self.sections.setdefault(collector.component, collector.section)
 
     def _conflict(self, component: str, what: str, first: str, second: str) -> None:
         why = f"{what} is claimed twice, by {first} and by {second}"
@@ -163,15 +166,24 @@ def _register(point: EntryPoint, collector: Collector) -> str | None:
     return None
 
 
-def collect(soc: SocProfile | None = None, soc_key: str | None = None) -> Registry:
-    """Read every installed component and call its ``register``.
+def _installed(group: str) -> Iterable[EntryPoint]:
+    return entry_points(group=group)
+
+
+def collect(
+    soc: SocProfile | None = None,
+    soc_key: str | None = None,
+    points: Callable[[str], Iterable[EntryPoint]] = _installed,
+) -> Registry:
+    """Read every component and call its ``register``.
 
     Args:
         soc: the family to register for; None finds it.
         soc_key: the engine's ``soc_profile``, if it is known.
+        points: the entry points of a group; those of the installed distributions unless given.
     """
     reading = _Reading()
-    reading.read(SOC, entry_points(group=SOC.name), soc or BUILT_IN[DEFAULT_PROFILE])
+    reading.read(SOC, points(SOC.name), soc or BUILT_IN[DEFAULT_PROFILE])
     if soc is None:
         try:
             soc = active_profile(reading.profiles, soc_key)
@@ -180,7 +192,7 @@ def collect(soc: SocProfile | None = None, soc_key: str | None = None) -> Regist
             reading.problems.append(Problem("soc", OURS, str(error), "See the README of vllm-ascend, 'SoC families'"))
     for group in GROUPS:
         if group is not SOC:
-            reading.read(group, entry_points(group=group.name), soc)
+            reading.read(group, points(group.name), soc)
     for name, path in soc.layers.items():
         replaced = reading.claims.get((ClaimKind.LAYER, name))
         owner = reading.claims.get((ClaimKind.SOC, soc.name)) or replaced
