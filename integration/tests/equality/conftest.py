@@ -2,16 +2,18 @@
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+from vllm import ModelRegistry
+
 from ascend_integration.checkpoints.tiny import TINY_MODELS, VOCAB_SIZE
-from ascend_integration.engine.grid import NEW_TOKENS, PROMPT_LENGTHS, EngineSettings
+from ascend_integration.engine.grid import NEW_TOKENS, PROMPT_LENGTHS, SHARED_PREFIX
 from ascend_integration.engine.in_process import in_process_engine
 from ascend_integration.oracle import Greedy, Reference
-from vllm import LLM, ModelRegistry
+
+from .served import Served
 
 TinyFolder = Callable[[str], Path]
 Continuations = Callable[[str], list[Greedy]]
@@ -19,10 +21,10 @@ Continuations = Callable[[str], list[Greedy]]
 
 @pytest.fixture(scope="session")
 def prompts() -> list[list[int]]:
-    """Eight prompts of mixed length; the two longest share their first 40 tokens."""
+    """Eight prompts of mixed length; the two longest share their beginning."""
     draw = random.Random(0)
     made = [[draw.randrange(3, VOCAB_SIZE) for _ in range(length)] for length in PROMPT_LENGTHS]
-    made[-1][:40] = made[-2][:40]
+    made[-1][:SHARED_PREFIX] = made[-2][:SHARED_PREFIX]
     return made
 
 
@@ -47,16 +49,6 @@ def continuations(tiny_folder: TinyFolder, prompts: list[list[int]]) -> Continua
         return [reference.greedy(prompt, NEW_TOKENS) for prompt in prompts]
 
     return of
-
-
-@dataclass(frozen=True)
-class Served:
-    """An engine and what it must say."""
-
-    llm: LLM
-    prompts: list[list[int]]
-    expected: list[list[int]]
-    settings: EngineSettings
 
 
 @pytest.fixture(scope="module")

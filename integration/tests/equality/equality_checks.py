@@ -4,10 +4,12 @@ import random
 from collections.abc import Iterable, Sequence
 
 import pytest
-from ascend_integration.engine.grid import NEW_TOKENS, EngineSettings
-from ascend_integration.engine.in_process import generate, greedy_tokens
-from conftest import Served
 from vllm import SamplingParams
+
+from ascend_integration.engine.grid import NEW_TOKENS, SHARED_PREFIX, EngineSettings
+from ascend_integration.engine.in_process import BLOCK_SIZE, generate, greedy_tokens
+
+from .served import Served
 
 
 def grid(families: Iterable[str], settings: Sequence[EngineSettings]) -> list:
@@ -33,7 +35,7 @@ class EqualityChecks:
 
     def test_prefix_cache_is_used_as_configured(self, served: Served):
         served.llm.reset_prefix_cache()
-        # The two longest prompts share 40 tokens, that is two whole blocks of 16.
+        shared_blocks = SHARED_PREFIX // BLOCK_SIZE
         parameters = SamplingParams(temperature=0, max_tokens=1, detokenize=False)
         cached = [generate(served.llm, [prompt], parameters)[0].num_cached_tokens for prompt in served.prompts[-2:]]
-        assert cached == [0, 32 if served.settings.prefix_caching else 0]
+        assert cached == [0, shared_blocks * BLOCK_SIZE if served.settings.prefix_caching else 0]

@@ -1,8 +1,10 @@
 """Models whose every layer attends to all earlier tokens: token for token transformers' continuation."""
 
 import pytest
+
 from ascend_integration.engine.grid import PAIRWISE_SETTINGS
-from equality_checks import EqualityChecks, grid
+
+from .equality_checks import EqualityChecks, grid
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""The oracle itself: its tokens are those of transformers' generate, and no near tie makes them a matter of rounding."""
+"""The oracle itself: its tokens are those of transformers' generate, and none is a near tie that rounding decides."""
 
 import pytest
 import torch
+
 from ascend_integration.checkpoints.tiny import TINY_MODELS
 from ascend_integration.engine.grid import NEW_TOKENS
 from ascend_integration.oracle import Reference

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from vllm import ModelRegistry, RequestOutput, SamplingParams
+
 from ascend_integration.engine.grid import NEW_TOKENS, EngineSettings
 from ascend_integration.engine.in_process import generate, in_process_engine
 from ascend_integration.oracle import Reference
-from vllm import ModelRegistry, RequestOutput, SamplingParams
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One request: what was served, and the reference's and transformers' own reduced-precision logits on those tokens."""
+    """What was served for a request, and the exact and transformers' own reduced-precision logits on its tokens."""
 
     output: RequestOutput
     reference: torch.Tensor

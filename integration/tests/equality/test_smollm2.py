@@ -1,11 +1,12 @@
 """SmolLM2-135M-Instruct, converted from its package: token for token transformers' continuation of real text."""
 
 import pytest
+from transformers import AutoTokenizer
+
 from ascend_integration.checkpoints import smollm2_checkpoint
 from ascend_integration.engine.grid import NEW_TOKENS, EngineSettings
 from ascend_integration.engine.in_process import greedy_tokens, in_process_engine
 from ascend_integration.oracle import Reference
-from transformers import AutoTokenizer
 
 # The prompts are such that transformers' own best two logits are never nearer than this: two orders of summation in
 # float32 differ by some 1e-4 here and may not choose differently.

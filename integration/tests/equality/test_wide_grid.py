@@ -1,9 +1,11 @@
 """The settings that the pairwise grid leaves out, for every family."""
 
 import pytest
+
 from ascend_integration.checkpoints.tiny import TINY_MODELS
 from ascend_integration.engine.grid import ALL_SETTINGS, PAIRWISE_SETTINGS
-from equality_checks import EqualityChecks, grid
+
+from .equality_checks import EqualityChecks, grid
 
 REMAINING = [settings for settings in ALL_SETTINGS if settings not in PAIRWISE_SETTINGS]
 

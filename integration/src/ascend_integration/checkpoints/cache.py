@@ -1,7 +1,6 @@
 """Folders that are made once and are either absent or whole."""
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -34,7 +33,7 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> Path:
     try:
         fill(partial)
         partial.chmod(0o755)  # mkdtemp makes it private; the cache may be shared read-only
-        os.rename(partial, folder)
+        partial.rename(folder)
     except OSError:
         if not folder.is_dir():
             raise

@@ -72,17 +72,17 @@ class TinyModel:
 
 
 _FAMILIES = (
-    TinyModel("llama", "llama", "grouped-query attention", 2, {"head_dim": 16}),
-    TinyModel("llama-mha", "llama", "as many key-value heads as query heads", 2, {"num_key_value_heads": 8}),
-    TinyModel("llama-mqa", "llama", "one key-value head", 4, {"num_key_value_heads": 1}),
-    TinyModel("mistral", "mistral", "a sliding window in every layer", 4, {"head_dim": 16, "sliding_window": _WINDOW}),
-    TinyModel("qwen2", "qwen2", "biases on query, key and value", 3),
+    TinyModel("llama", "llama", "grouped-query attention", 0, {"head_dim": 16}),
+    TinyModel("llama-mha", "llama", "as many key-value heads as query heads", 6, {"num_key_value_heads": 8}),
+    TinyModel("llama-mqa", "llama", "one key-value head", 1, {"num_key_value_heads": 1}),
+    TinyModel("mistral", "mistral", "a sliding window in every layer", 1, {"head_dim": 16, "sliding_window": _WINDOW}),
+    TinyModel("qwen2", "qwen2", "biases on query, key and value", 6),
     TinyModel("qwen3", "qwen3", "normalised queries and keys, a head size of its own", 3, {"head_dim": 32}),
     TinyModel(
         "gemma3",
         "gemma3_text",
         "sliding and full layers with their own rotary bases, normalised queries and keys, scaled embeddings",
-        4,
+        8,
         {
             "head_dim": 32,
             "query_pre_attn_scalar": 32,
@@ -90,12 +90,12 @@ _FAMILIES = (
             "layer_types": _MIXED_LAYERS,
         },
     ),
-    TinyModel("phi3", "phi3", "fused projections", 3, {"original_max_position_embeddings": 512}),
+    TinyModel("phi3", "phi3", "fused projections", 0, {"original_max_position_embeddings": 512}),
     TinyModel(
         "sinks",
         "qwen2",
         "attention sinks in sliding and full layers",
-        0,
+        8,
         {
             "use_sliding_window": True,
             "sliding_window": _WINDOW,

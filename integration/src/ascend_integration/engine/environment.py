@@ -1,4 +1,4 @@
-"""The environment of a process that runs engines of the end-to-end tests; to be set before torch or vLLM is imported."""
+"""The environment of a process that runs test engines; to be set before torch or vLLM is imported."""
 
 import os
 import sys

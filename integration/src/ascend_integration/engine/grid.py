@@ -5,8 +5,10 @@ from itertools import product
 from typing import Any
 
 NEW_TOKENS = 48
-# A block is 16 tokens, the tiny models' window 24: lengths below, at and above both, and one of many blocks.
-PROMPT_LENGTHS = (1, 3, 16, 17, 24, 40, 64, 130)
+# A KV block is 128 tokens, the tiny models' window 24: lengths below, at and above both, and prompts of several blocks,
+# of which the last two begin alike.
+PROMPT_LENGTHS = (1, 3, 17, 24, 100, 128, 270, 300)
+SHARED_PREFIX = 260
 # Batch sizes of up to eight run in a graph; a batch of three is padded to four.
 GRAPH_SIZES = [1, 2, 4, 8]
 
@@ -38,7 +40,7 @@ class EngineSettings:
         return arguments
 
 
-# 16 is less than most prompts, so prefills come in chunks and mix with decodes; 256 holds every prompt but not all.
+# 16 is less than most prompts, so prefills come in many chunks and mix with decodes; 256 splits the longest ones.
 ALL_SETTINGS = [EngineSettings(*point) for point in product((False, True), (False, True), (16, 256))]
 
 # Every pair of values of two settings occurs: a fault of one setting or of two together shows. The rest is `slow`.

@@ -8,12 +8,14 @@ from typing import Any
 from vllm import LLM, RequestOutput, SamplingParams
 from vllm.distributed import cleanup_dist_env_and_memory
 
+# The smallest block of the vendor's fused attention.
+BLOCK_SIZE = 128
 # Small enough to start at once, large enough for eight sequences of the tests.
 _DEFAULTS: dict[str, Any] = {
-    "max_model_len": 256,
+    "max_model_len": 512,
     "max_num_batched_tokens": 256,
     "max_num_seqs": 8,
-    "block_size": 16,
+    "block_size": BLOCK_SIZE,
     "kv_cache_memory_bytes": 64 << 20,
     "seed": 0,
     "disable_log_stats": True,
