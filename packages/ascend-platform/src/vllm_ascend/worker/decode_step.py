@@ -113,7 +113,8 @@ class DecodeStep:
         staged = views.staged_np
         computed = batch.num_computed_tokens_cpu[:num_reqs]
         staged[0, :num_reqs] = computed
-        staged[0, num_reqs:] = -1
+        # The buffer still holds the sources of the last batch of this size, which may have had more requests.
+        staged[:2, num_reqs:] = -1
         previous_tokens = batch.prev_sampled_token_ids
         complete = previous_tokens is not None and self._stage_sources(staged[1], num_reqs)
         if not complete:
