@@ -8,12 +8,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 WORDS = [first + second for first in ascii_lowercase for second in ascii_lowercase][:VOCAB_SIZE]
-PADDING, BEGIN, END = WORDS[:3]
+SPECIAL = PADDING, BEGIN, END = WORDS[:3]
 
 
 def text_of(tokens: list[int]) -> str:
-    """The words of `tokens` with a space between two of them."""
-    return " ".join(WORDS[token] for token in tokens)
+    """The words of `tokens` with a space between two of them; special tokens have no text."""
+    return " ".join(WORDS[token] for token in tokens if WORDS[token] not in SPECIAL)
 
 
 def save_word_tokenizer(folder: Path) -> None:
