@@ -9,10 +9,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ascend_integration.checkpoints import CheckpointError, smollm2_checkpoint
 from ascend_integration.checkpoints.smollm2 import MODEL_NAME
-from ascend_integration.demo.chat import ChatAnswer, ChatError, stream_chat
-from ascend_integration.demo.device import ServedDevice, served_device
+from ascend_integration.demo.chat import ChatError, stream_chat
+from ascend_integration.demo.device import served_device
 from ascend_integration.demo.interrupts import Interrupted, interrupts_raise
 from ascend_integration.demo.server import ServerError, VllmServer
+from ascend_integration.demo.verdict import problems
 
 DEFAULT_QUESTION = "What is the capital of France?"
 EXPECTED_ANSWER = "The capital of France is Paris."
@@ -39,8 +40,7 @@ def run_demo(options: DemoOptions, console: Console) -> int:
         with interrupts_raise():
             return _serve_and_ask(options, console)
     except (CheckpointError, ServerError, ChatError) as error:
-        console.print("[bold red]error:[/] ", end="")
-        console.print(str(error), markup=False)
+        _error(console, str(error))
         return 1
     except Interrupted as interrupt:
         console.print(f"{interrupt}; the server is shut down")
@@ -72,11 +72,11 @@ def _serve_and_ask(options: DemoOptions, console: Console) -> int:
             + f"({answer.completion_tokens} tokens)"
         )
         console.print("shutting the server down")
-    problems = _problems(options, answer, device)
-    for problem in problems:
-        console.print("[bold red]error:[/] ", end="")
-        console.print(problem, markup=False)
-    return 1 if problems else 0
+    default = options.model is None and options.question == DEFAULT_QUESTION
+    found = problems(answer, device, EXPECTED_ANSWER if default else None)
+    for problem in found:
+        _error(console, problem)
+    return 1 if found else 0
 
 
 def _arguments(options: DemoOptions, model: str, name: str) -> list[str]:
@@ -106,12 +106,6 @@ def _show(console: Console, text: str) -> None:
     console.file.flush()
 
 
-def _problems(options: DemoOptions, answer: ChatAnswer, device: ServedDevice) -> list[str]:
-    problems = []
-    if not device.is_npu:
-        problems.append(f"the weights are on {device.weights_on}, not on an NPU")
-    if not answer.text.strip():
-        problems.append("the answer is empty")
-    elif options.model is None and options.question == DEFAULT_QUESTION and EXPECTED_ANSWER not in answer.text:
-        problems.append(f"expected the answer to contain {EXPECTED_ANSWER!r}")
-    return problems
+def _error(console: Console, message: str) -> None:
+    console.print("[bold red]error:[/] ", end="")
+    console.print(message, markup=False, soft_wrap=True)

@@ -3,7 +3,7 @@
 import os
 import sys
 
-_FIXED = {
+FIXED_VARIABLES = {
     # Engines run inside the test process; tests of processes start their own.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     # The vendor's fused attention takes no float32; token equality with transformers needs it.
@@ -20,6 +20,6 @@ def prepare_test_environment() -> None:
     """Set the variables; `RuntimeError` when torch is already imported and would not see them."""
     if "torch" in sys.modules:
         raise RuntimeError("torch was imported before the test environment was set; import it in the tests instead")
-    os.environ.update(_FIXED)
+    os.environ.update(FIXED_VARIABLES)
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)

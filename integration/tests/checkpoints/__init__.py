@@ -1,0 +1,1 @@
+"""Checkpoints: conversion, cache, SmolLM2."""
