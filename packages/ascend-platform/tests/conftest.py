@@ -38,6 +38,12 @@ TINY_LLAMA: dict[str, Any] = {
 }
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Warnings of packages that vLLM imports, which neither it nor we can mend."""
+    # torch.utils.mkldnn of torch 2.13 decorates its own classes with what torch deprecates.
+    config.addinivalue_line("filterwarnings", "ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+
+
 class FakeInstaller:
     """Puts made-up distributions on the path of this process and of its children."""
 

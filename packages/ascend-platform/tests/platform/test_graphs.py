@@ -81,5 +81,6 @@ def test_the_users_sizes_are_kept(make_config: Any) -> None:
 
 
 def test_no_size_is_larger_than_a_step(make_config: Any) -> None:
-    compilation = make_config(max_num_seqs=64, max_num_batched_tokens=48, max_model_len=48).compilation_config
-    assert compilation.cudagraph_capture_sizes[-1] == 48
+    sizes = {"max_cudagraph_capture_size": 64}
+    compilation = make_config(max_num_seqs=32, max_num_batched_tokens=48, compilation_config=sizes).compilation_config
+    assert compilation.cudagraph_capture_sizes == [1, 2, 4, 8, 16, 24, 32, 40, 48]

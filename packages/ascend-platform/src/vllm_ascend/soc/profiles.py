@@ -18,7 +18,7 @@ A2 = SocProfile(
     chip_names=r"Ascend910B([1-4](C|-1)?)?",
     soc_versions=((220, 225),),
     dtypes=_HALF_TYPES,
-    kernel_block_sizes=(128, 16),
+    kernel_block_sizes=(128,),
     unified_buffer_bytes=192 * KIB,
 )
 A3 = SocProfile(
@@ -26,7 +26,7 @@ A3 = SocProfile(
     chip_names=r"Ascend910_93\d\d|Ascend910C",
     soc_versions=((250, 255),),
     dtypes=_HALF_TYPES,
-    kernel_block_sizes=(128, 16),
+    kernel_block_sizes=(128,),
     unified_buffer_bytes=192 * KIB,
 )
 A5 = SocProfile(
@@ -34,7 +34,7 @@ A5 = SocProfile(
     chip_names=r"Ascend950.*",
     soc_versions=((260, 260),),
     dtypes=_HALF_TYPES,
-    kernel_block_sizes=(128, 16),
+    kernel_block_sizes=(128,),
     # Not measured: what is known to fit A2 and A3 is taken until someone has planned a kernel for A5.
     unified_buffer_bytes=192 * KIB,
 )
