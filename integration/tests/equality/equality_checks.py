@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 import pytest
 from vllm import SamplingParams
 
-from ascend_integration.engine.grid import NEW_TOKENS, SHARED_PREFIX, EngineSettings
+from ascend_integration.engine.grid import NEW_TOKENS, SHARED_PREFIX, EngineSettings, Graphs
 from ascend_integration.engine.in_process import BLOCK_SIZE, generate, greedy_tokens
+from ascend_sim import instruments
 
 from .served import Served
 
@@ -32,6 +33,14 @@ class EqualityChecks:
     def test_alone(self, served: Served):
         tokens = [greedy_tokens(served.llm, [prompt], NEW_TOKENS)[0] for prompt in served.prompts]
         assert tokens == served.expected
+
+    def test_steps_replay_graphs_as_configured(self, served: Served):
+        # Three prompt tokens in one step, then seven steps of one token. A full graph holds a decode step; the pieces
+        # of three layers are what lies before, between and after their attention, in every step.
+        replays = {Graphs.EAGER: 0, Graphs.FULL: 7, Graphs.PIECEWISE: 8 * 4}
+        with instruments.counting() as counts:
+            greedy_tokens(served.llm, [served.prompts[1]], 8)
+        assert counts["replays"] == replays[served.settings.graphs]
 
     def test_prefix_cache_is_used_as_configured(self, served: Served):
         served.llm.reset_prefix_cache()

@@ -11,7 +11,7 @@ import pytest
 import torch
 from vllm import ModelRegistry, RequestOutput, SamplingParams
 
-from ascend_integration.engine.grid import NEW_TOKENS, EngineSettings
+from ascend_integration.engine.grid import NEW_TOKENS, EngineSettings, Graphs
 from ascend_integration.engine.in_process import generate, in_process_engine
 from ascend_integration.oracle import Reference
 
@@ -44,9 +44,9 @@ class Scored:
     params=[
         (family, dtype, graphs)
         for family in ("llama", "qwen3", "gemma3", "sinks")
-        for dtype, graphs in (("bf16", True), ("fp16", False))
+        for dtype, graphs in (("bf16", Graphs.FULL), ("fp16", Graphs.EAGER))
     ],
-    ids=lambda param: f"{param[0]}-{param[1]}-{'graphs' if param[2] else 'eager'}",
+    ids=lambda param: f"{param[0]}-{param[1]}-{param[2].name.lower()}",
 )
 def scored(request, tiny_folder, prompts) -> list[Scored]:
     family, dtype_name, graphs = request.param

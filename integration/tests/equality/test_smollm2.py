@@ -4,7 +4,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from ascend_integration.checkpoints import smollm2_checkpoint
-from ascend_integration.engine.grid import NEW_TOKENS, EngineSettings
+from ascend_integration.engine.grid import NEW_TOKENS, EngineSettings, Graphs
 from ascend_integration.engine.in_process import greedy_tokens, in_process_engine
 from ascend_integration.oracle import Reference
 
@@ -44,8 +44,8 @@ def expected(prompts) -> list[list[int]]:
 @pytest.mark.parametrize(
     "settings",
     [
-        EngineSettings(graphs=True, prefix_caching=True, step_tokens=256),
-        EngineSettings(graphs=False, prefix_caching=False, step_tokens=64),
+        EngineSettings(graphs=Graphs.FULL, prefix_caching=True, step_tokens=256),
+        EngineSettings(graphs=Graphs.EAGER, prefix_caching=False, step_tokens=64),
     ],
     ids=str,
 )
