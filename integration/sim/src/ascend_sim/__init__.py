@@ -1,0 +1,25 @@
+"""A simulated Ascend NPU: the real torch_npu on a CPU.
+
+Nothing needs to be imported: `import torch` loads the simulation where torch_npu is installed, CANN is not, and
+`python -m ascend_sim build` has been run. What remains for programs is `ascend_sim.instruments`.
+"""
+
+__all__ = ["active", "install"]
+
+
+def active() -> bool:
+    """Whether this process runs on the simulated NPU."""
+    from ascend_sim import preload
+
+    return preload.ACTIVE
+
+
+def install() -> None:
+    """Put the simulation's kernels behind torch_npu; does nothing where it is not active. Idempotent."""
+    if active():
+        from ascend_sim import runtime
+
+        runtime.install()
+
+
+_autoload = install  # entry point `torch.backends`

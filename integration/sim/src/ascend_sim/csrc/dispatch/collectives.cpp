@@ -1,0 +1,88 @@
+#include "collectives.h"
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <mutex>
+#include <unordered_map>
+
+#include "alias.h"
+#include "conversion.h"
+
+namespace ascend_sim {
+namespace {
+
+class CompletedWork : public c10d::Work {
+ public:
+  explicit CompletedWork(std::vector<at::Tensor> result) : result_(std::move(result)) {}
+  bool isCompleted() override { return true; }
+  bool isSuccess() const override { return true; }
+  bool wait(std::chrono::milliseconds) override { return true; }
+  std::vector<at::Tensor> result() override { return result_; }
+
+ private:
+  std::vector<at::Tensor> result_;
+};
+
+std::mutex shadows_lock;
+std::unordered_map<c10d::ProcessGroup*, std::pair<c10::weak_intrusive_ptr<c10d::ProcessGroup>, c10::intrusive_ptr<c10d::ProcessGroup>>> shadows;
+
+c10::intrusive_ptr<c10d::ProcessGroup> shadow(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  std::lock_guard<std::mutex> guard(shadows_lock);
+  auto it = shadows.find(group.get());
+  if (it != shadows.end()) {
+    if (it->second.first.lock() == group) return it->second.second;
+    shadows.erase(it);  // another group that lived at this address
+  }
+  auto backend = group->getBackend(kNpu);
+  TORCH_CHECK(backend->getBackendName() == "gloo", "the process group's backend for npu is ", backend->getBackendName(),
+              "; the simulation runs HCCL over gloo: create the group with backend='hccl'");
+  auto twin = c10::make_intrusive<c10d::ProcessGroup>(group->getRank(), group->getSize());
+  twin->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::GLOO, backend);
+  twin->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  shadows.emplace(group.get(), std::make_pair(c10::weak_intrusive_ptr<c10d::ProcessGroup>(group), twin));
+  return twin;
+}
+
+// gloo knows no bool and none of the 8-bit floats; HCCL moves them as bytes.
+at::Tensor as_gloo_type(const at::Tensor& tensor) {
+  if (!tensor.defined() || is_npu(tensor)) return tensor;
+  const auto type = tensor.scalar_type();
+  const bool bytes = type == at::kBool || type == at::kFloat8_e4m3fn || type == at::kFloat8_e5m2;
+  return bytes ? tensor.view(at::kByte) : tensor;
+}
+
+}  // namespace
+
+void run_collective(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack) {
+  const size_t base = stack->size() - info.arguments;
+  for (int i = 0; i < info.arguments; i++) {
+    auto& value = (*stack)[base + i];
+    if (i == info.process_group) value = c10::IValue(shadow(value.toCustomClass<c10d::ProcessGroup>()));
+    else value = map_tensors(value, as_gloo_type);
+  }
+  try {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  } catch (const std::exception& error) {
+    TORCH_CHECK(false, info.name, " on the simulated HCCL (over gloo) failed: ", error.what());
+  }
+}
+
+void wait_collective(const torch::jit::Stack& results) {
+  for (const auto& value : results)
+    if (value.isObject()) value.toCustomClass<c10d::Work>()->wait();
+}
+
+torch::jit::Stack deferred_collective_results(const OpInfo& info, const torch::jit::Stack& arguments) {
+  torch::jit::Stack results;
+  std::vector<at::Tensor> outputs;
+  collect_tensors(arguments[0], outputs);
+  if (info.written.size() == 2) results.push_back(arguments[0]);  // (outputs, Work)
+  if (!info.written.empty()) {
+    c10::intrusive_ptr<c10d::Work> work = c10::make_intrusive<CompletedWork>(std::move(outputs));
+    results.emplace_back(std::move(work));
+  }
+  return results;
+}
+
+}  // namespace ascend_sim

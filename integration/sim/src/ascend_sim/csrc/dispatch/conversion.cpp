@@ -1,0 +1,103 @@
+#include "conversion.h"
+
+#include "alias.h"
+#include "torch_npu/csrc/core/npu/NPUFunctions.h"
+
+namespace ascend_sim {
+
+c10::IValue map_tensors(const c10::IValue& value, const TensorMap& map) {
+  if (value.isTensor()) return map(value.toTensor());
+  if (value.isTensorList()) {
+    auto list = value.toTensorList();
+    c10::List<at::Tensor> mapped;
+    mapped.reserve(list.size());
+    for (size_t i = 0; i < list.size(); i++) mapped.push_back(map(list.get(i)));
+    return mapped;
+  }
+  if (value.isOptionalTensorList()) {
+    auto list = value.toOptionalTensorList();
+    c10::List<std::optional<at::Tensor>> mapped;
+    for (size_t i = 0; i < list.size(); i++) {
+      std::optional<at::Tensor> item = list.get(i);
+      mapped.push_back(item ? std::optional<at::Tensor>(map(*item)) : item);
+    }
+    return mapped;
+  }
+  if (value.isList() && value.toList().elementType()->kind() == c10::TypeKind::ListType) {
+    auto list = value.toList();
+    c10::impl::GenericList mapped(list.elementType());
+    for (size_t i = 0; i < list.size(); i++) mapped.push_back(map_tensors(list.get(i), map));
+    return mapped;
+  }
+  return value;
+}
+
+void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
+  map_tensors(value, [&](const at::Tensor& tensor) {
+    tensors.push_back(tensor);
+    return tensor;
+  });
+}
+
+at::Tensor Conversion::tensor(const at::Tensor& value) {
+  if (!value.defined()) return value;
+  if (value.device().type() != kNpu) {
+    if (value.device().is_cpu() && value.dim() > 0) saw_cpu_ = true;
+    return value;
+  }
+  if (!device_) device_ = value.device();
+  else if (*device_ != value.device()) other_ = value.device();
+  at::Tensor converted = alias(value, owning_);
+  pairs_.emplace_back(converted, value);
+  return converted;
+}
+
+c10::IValue Conversion::argument(const c10::IValue& value) {
+  if (value.isTensor()) return tensor(value.toTensor());
+  if (value.isDevice()) {
+    explicit_ = value.toDevice();
+    return explicit_->type() == kNpu ? c10::IValue(c10::Device(c10::kCPU)) : value;
+  }
+  if (value.isList()) return map_tensors(value, [this](const at::Tensor& item) { return tensor(item); });
+  return value;
+}
+
+void Conversion::check_devices() const {
+  if (!device_) return;
+  TORCH_CHECK(!other_ || info_.copies, info_.name, ": expected all tensors to be on the same device, but found ", *device_, " and ",
+              other_ ? other_->str() : "");
+  TORCH_CHECK(!saw_cpu_ || info_.mixes_devices, info_.name,
+              ": expected all tensors to be on the same device, but found at least two devices, ", *device_, " and cpu!");
+}
+
+int Conversion::npu_index() const {
+  auto where = explicit_ && explicit_->type() == kNpu ? explicit_ : device_;
+  return where && where->has_index() ? where->index() : c10_npu::current_device();
+}
+
+at::Tensor Conversion::result(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  for (auto& [converted, original] : pairs_) {
+    if (!converted.is_same(tensor)) continue;
+    if (original.sizes() != tensor.sizes()) {  // an out= kernel has resized it
+      original.resize_(tensor.sizes());
+      copy_values(alias(original, false), tensor);
+    }
+    return original;
+  }
+  if (to_cpu()) return tensor;
+  if (tensor.has_storage() && tensor.storage().nbytes()) {
+    auto* bytes = tensor.storage().unsafeGetStorageImpl();
+    for (auto& [converted, original] : pairs_)
+      if (converted.storage().unsafeGetStorageImpl() == bytes)
+        return original.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  }
+  if (!device()) return tensor;  // CPU tensors only: the operator had no NPU tensor to begin with
+  return to_device(tensor, c10::Device(kNpu, static_cast<c10::DeviceIndex>(npu_index())));
+}
+
+c10::IValue Conversion::result(const c10::IValue& value) {
+  return map_tensors(value, [this](const at::Tensor& tensor) { return result(tensor); });
+}
+
+}  // namespace ascend_sim

@@ -1,0 +1,107 @@
+#include "launch.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include "alias.h"
+#include "collectives.h"
+#include "conversion.h"
+#include "free_compute.h"
+#include "install.h"
+#include "random.h"
+#include "task.h"
+#include "threads.h"
+#include "torch_npu/csrc/core/npu/NPUFunctions.h"
+#include "torch_npu/csrc/core/npu/NPUStream.h"
+
+namespace ascend_sim {
+namespace {
+
+using torch::jit::Stack;
+
+// The stream a call runs on: the current stream of the first NPU among its arguments.
+void* stream_of(const Stack& stack, size_t base) {
+  std::optional<c10::DeviceIndex> index;
+  for (size_t i = base; i < stack.size() && !index; i++) {
+    if (stack[i].isDevice() && stack[i].toDevice().type() == kNpu && stack[i].toDevice().has_index()) index = stack[i].toDevice().index();
+    if (!stack[i].isTensor() && !stack[i].isList()) continue;
+    std::vector<at::Tensor> tensors;
+    collect_tensors(stack[i], tensors);
+    for (const auto& tensor : tensors)
+      if (!index && is_npu(tensor)) index = tensor.device().index();
+  }
+  return c10_npu::getCurrentNPUStream(index.value_or(-1)).stream(/*need_empty=*/false);
+}
+
+}  // namespace
+
+void Launch::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  if (C10_UNLIKELY(adoptions_pending())) flush_adoptions();
+  if (C10_LIKELY(sim_attention() == 0)) return run(op, stack);
+
+  const size_t base = stack->size() - info_->arguments;
+  void* stream = stream_of(*stack, base);
+  const sim_mode mode = sim_stream_mode(stream);
+  if (mode == SIM_RUNS) return run(op, stack);
+  if (needs_host(*info_, *stack, base)) {
+    TORCH_CHECK(mode == SIM_QUEUES, info_->name, ": a synchronizing operation is not permitted while ",
+                mode == SIM_CAPTURES ? "the stream is capturing" : "a graph task is updated");
+    check_runtime(sim_stream_drain(stream, info_->name.c_str()), info_->name);
+    return run(op, stack);
+  }
+  if (mode == SIM_QUEUES) info_->launches.fetch_add(1, std::memory_order_relaxed);
+  submit_task(op, *info_, mode, stream, stack);
+}
+
+void Launch::run(const c10::OperatorHandle& op, Stack* stack) {
+  const OpInfo& info = *info_;
+  info_->launches.fetch_add(1, std::memory_order_relaxed);
+  const size_t base = stack->size() - info.arguments;
+
+  const bool free = C10_UNLIKELY(FreeCompute::enabled()) && info.free_compute;
+  uint64_t signature = 0;
+  std::vector<c10::TensorImpl*> impls;
+  if (free) {
+    if (FreeCompute::replace(info, stack, &signature)) return;
+    for (int i = 0; i < info.arguments; i++) {
+      const auto& value = (*stack)[base + i];
+      impls.push_back(value.isTensor() ? value.toTensor().unsafeGetTensorImpl() : nullptr);
+    }
+  }
+
+  ComputeThread::enter();
+  at::AutoDispatchBelowADInplaceOrView below;
+  Conversion conversion(info, /*owning=*/info.collective);
+  std::optional<Draw> draw;
+  Stack arguments;
+  arguments.reserve(info.arguments + 2);
+  for (int i = 0; i < info.arguments; i++) arguments.push_back(conversion.argument((*stack)[base + i]));
+  conversion.check_devices();
+  if (info.pin_memory >= 0 && !conversion.to_cpu()) arguments[info.pin_memory] = c10::IValue();
+  if (C10_UNLIKELY(info.generator >= 0 || info.draws_implicitly)) {
+    at::Generator given;
+    if (info.generator >= 0 && arguments[info.generator].isGenerator()) given = arguments[info.generator].toGenerator();
+    if (!given.defined() || given.device().type() == kNpu) draw.emplace(given, conversion.npu_index());
+    if (draw && info.generator >= 0) arguments[info.generator] = draw->cpu_generator();
+  }
+  if (info.collective) {
+    run_collective(op, info, &arguments);
+  } else if (draw && info.draws_implicitly) {
+    DefaultGeneratorScope scope(*draw);
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &arguments);
+  } else {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &arguments);
+  }
+  Stack results;
+  results.reserve(arguments.size());
+  for (const auto& value : arguments) results.push_back(conversion.result(value));
+  stack->resize(base);
+  for (auto& value : results) stack->push_back(std::move(value));
+  if (free) FreeCompute::remember(info, signature, impls, *stack, base);
+}
+
+void Missing::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, op.operator_name().name, ": the simulated NPU has no reference for this operator. ",
+                              "`python -m ascend_sim ops` lists those it has; add one under ascend_sim/references.");
+}
+
+}  // namespace ascend_sim

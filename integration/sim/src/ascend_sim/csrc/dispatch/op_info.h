@@ -1,0 +1,41 @@
+// What the boxed kernel needs to know about an operator, computed once when it is installed.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+namespace ascend_sim {
+
+struct OpInfo {
+  explicit OpInfo(const c10::OperatorHandle& op, bool native);
+
+  std::string name;          // "aten::add.Tensor"
+  int arguments;
+  int pin_memory = -1;       // positions, -1: none
+  int generator = -1;
+  int process_group = -1;
+  int non_blocking = -1;
+  bool native;               // torch_npu has a kernel of its own; otherwise hardware falls back to the CPU
+  bool collective;           // c10d
+  bool mixes_devices;        // may take CPU tensors of one dimension or more beside NPU tensors
+  bool synchronizes;         // the host reads a result: not capturable
+  bool copies;               // aten::copy_: synchronizes if it blocks and crosses devices
+  bool indexes;              // synchronizes if an index is a mask
+  bool draws_implicitly;     // random without a generator argument
+  bool free_compute;         // instruments.free_compute() skips it
+  bool returns_written;      // every result is an argument the operator writes
+  std::vector<int> written;  // per result: the argument it is, or -1 for a fresh tensor
+
+  std::atomic<int64_t> launches{0};  // outside graphs
+  std::atomic<int64_t> tasks{0};     // as graph tasks, while counting
+};
+
+// Record of an installed operator by name; null if it is not installed.
+OpInfo* find_info(const std::string& name);
+OpInfo* add_info(const c10::OperatorHandle& op, bool native);
+void for_each_info(const std::function<void(OpInfo&)>& visit);
+
+}  // namespace ascend_sim

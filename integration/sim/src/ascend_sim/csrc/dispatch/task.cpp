@@ -1,0 +1,171 @@
+#include "task.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "alias.h"
+#include "collectives.h"
+#include "conversion.h"
+#include "random.h"
+#include "threads.h"
+
+namespace ascend_sim {
+namespace {
+
+using torch::jit::Stack;
+
+struct Task {
+  c10::OperatorHandle op;
+  const OpInfo* info;
+  Stack arguments;                  // on CPU
+  std::vector<at::Tensor> fresh;    // where results go, as CPU aliases; undefined where a result is an argument
+  std::optional<Draw> draw;
+
+  void run();
+};
+
+void Task::run() {
+  ComputeThread::enter();
+  at::AutoDispatchBelowADInplaceOrView below;
+  c10::InferenceMode inference(true);
+  Stack stack = arguments;
+  if (draw && info->generator >= 0) stack[info->generator] = draw->cpu_generator();
+  if (info->collective) {
+    run_collective(op, *info, &stack);
+    wait_collective(stack);
+    return;
+  }
+  {
+    std::optional<DefaultGeneratorScope> scope;
+    if (draw && info->draws_implicitly) scope.emplace(*draw);
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  }
+  std::vector<at::Tensor> results;
+  for (const auto& value : stack) collect_tensors(value, results);
+  for (size_t i = 0; i < results.size() && i < fresh.size(); i++)
+    if (fresh[i].defined()) copy_values(fresh[i], results[i]);
+}
+
+int run_task(void* context) {
+  auto* task = static_cast<Task*>(context);
+  try {
+    task->run();
+    return 0;
+  } catch (const std::exception& error) {  // the caller is C: the text travels through the runtime's error message
+    sim_report((task->info->name + " failed on the simulated device: " + error.what()).c_str());
+    return 507011;  // ACL_ERROR_RT_MODEL_EXECUTE
+  }
+}
+
+// ---- shapes of results that are not computed yet ----
+
+at::Tensor meta_like(const at::Tensor& tensor) {
+  return tensor.defined() && (is_npu(tensor) || tensor.dim() > 0)
+             ? at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta))
+             : tensor;
+}
+
+at::Tensor zeros_like_on_cpu(const at::Tensor& tensor) {
+  if (!is_npu(tensor)) return tensor;
+  auto storage = at::zeros({static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size())}, tensor.options().device(c10::kCPU));
+  return storage.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+}
+
+// Runs the operator on stand-ins: Meta tensors, or zeros on the CPU where it has no Meta kernel.
+Stack shapes_of_results(const c10::OperatorHandle& op, const OpInfo& info, const Stack& originals) {
+  const bool meta = op.hasKernelForDispatchKey(c10::DispatchKey::Meta) ||
+                    op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+                    op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  const auto device = meta ? c10::Device(c10::kMeta) : c10::Device(c10::kCPU);
+  Stack stack;
+  for (const auto& value : originals) {
+    if (value.isDevice()) stack.emplace_back(device);
+    else if (value.isGenerator()) stack.emplace_back();
+    else stack.push_back(map_tensors(value, meta ? meta_like : zeros_like_on_cpu));
+  }
+  if (info.pin_memory >= 0) stack[info.pin_memory] = c10::IValue();
+  at::AutoDispatchBelowADInplaceOrView below;
+  op.redispatchBoxed(c10::DispatchKeySet(meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU), &stack);
+  return stack;
+}
+
+bool is_mask(const c10::IValue& value) {
+  std::vector<at::Tensor> tensors;
+  collect_tensors(value, tensors);
+  for (size_t i = 0; i < tensors.size(); i++)
+    if (tensors[i].defined() && (tensors[i].scalar_type() == at::kBool || tensors[i].scalar_type() == at::kByte)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool needs_host(const OpInfo& info, const Stack& stack, size_t base) {
+  if (info.synchronizes) return true;
+  if (info.indexes)
+    for (int i = 1; i < info.arguments; i++)
+      if (stack[base + i].isList() && is_mask(stack[base + i])) return true;
+  if (info.copies && info.non_blocking >= 0 && !stack[base + info.non_blocking].toBool()) {
+    bool cpu = false, npu = false;
+    std::vector<at::Tensor> tensors;
+    for (int i = 0; i < info.arguments; i++) collect_tensors(stack[base + i], tensors);
+    for (const auto& tensor : tensors) (is_npu(tensor) ? npu : cpu) |= tensor.defined();
+    return cpu && npu;
+  }
+  return false;
+}
+
+void check_runtime(int error, const std::string& what) { TORCH_CHECK(error == 0, what, ": ", sim_message()); }
+
+void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mode, void* stream, Stack* stack) {
+  const size_t base = stack->size() - info.arguments;
+  TORCH_CHECK(mode != SIM_CAPTURES || info.native, info.name,
+              ": torch_npu has no kernel for this operator; on an NPU it would fall back to the CPU, which a capture does not permit");
+  const bool owning = mode == SIM_QUEUES || info.collective;
+  Conversion conversion(info, owning);
+  auto task = std::make_unique<Task>(Task{op, &info, {}, {}, std::nullopt});
+  Stack originals(stack->begin() + static_cast<ptrdiff_t>(base), stack->end());
+  for (const auto& value : originals)
+    task->arguments.push_back(value.isGenerator() ? c10::IValue() : conversion.argument(value));
+  conversion.check_devices();
+  if (info.pin_memory >= 0) task->arguments[info.pin_memory] = c10::IValue();
+  if (info.generator >= 0 || info.draws_implicitly) {
+    const auto given = info.generator >= 0 ? originals[info.generator] : c10::IValue();
+    if (!given.isGenerator() || given.toGenerator().device().type() == kNpu)
+      task->draw.emplace(given.isGenerator() ? given.toGenerator() : at::Generator(), conversion.npu_index());
+    else
+      task->arguments[info.generator] = given;
+  }
+
+  Stack results;
+  if (info.collective) {
+    results = deferred_collective_results(info, originals);
+  } else {
+    Stack shapes;
+    if (!info.returns_written) shapes = shapes_of_results(op, info, originals);
+    for (size_t i = 0; i < info.written.size(); i++) {
+      if (info.written[i] >= 0) {
+        results.push_back(originals[info.written[i]]);
+        std::vector<at::Tensor> written;
+        collect_tensors(results.back(), written);
+        task->fresh.resize(task->fresh.size() + written.size());
+        continue;
+      }
+      results.push_back(map_tensors(shapes[i], [&](const at::Tensor& shape) {
+        at::Tensor tensor;
+        if (shape.defined() && !conversion.to_cpu()) {
+          auto options = shape.options().device(c10::Device(kNpu, static_cast<c10::DeviceIndex>(conversion.npu_index())));
+          tensor = shape.is_non_overlapping_and_dense() ? at::empty_strided(shape.sizes(), shape.strides(), options)
+                                                        : at::empty(shape.sizes(), options);
+        }
+        task->fresh.push_back(tensor.defined() ? alias(tensor, owning) : tensor);
+        return tensor;
+      }));
+    }
+  }
+  sim_work work{info.name.c_str(), run_task, [](void* context) { delete static_cast<Task*>(context); }, task.release()};
+  check_runtime(sim_submit(stream, work), info.name);
+  stack->resize(base);
+  for (auto& value : results) stack->push_back(std::move(value));
+}
+
+}  // namespace ascend_sim

@@ -1,0 +1,20 @@
+// Operators that do not run at the call: captured into a graph, updating a captured task, or queued behind an event.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include "../sim_api.h"
+#include "op_info.h"
+
+namespace ascend_sim {
+
+// Submits the call on top of `stack` to `stream` and replaces it by its results, whose values come later.
+void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mode, void* stream, torch::jit::Stack* stack);
+
+// Whether the call on top of the stack makes the host wait for the device.
+bool needs_host(const OpInfo& info, const torch::jit::Stack& stack, size_t base);
+
+// Throws the runtime's message if `error` is one.
+void check_runtime(int error, const std::string& what);
+
+}  // namespace ascend_sim

@@ -1,0 +1,187 @@
+/* Events. An ordinary event is complete when its last record has taken place. An external event (ACL_EVENT_EXTERNAL)
+ * is a flag: waits test it, records set it and resets clear it, also from inside a captured graph. torch_npu 2.13 keeps
+ * the flags of its ExternalEvents in device memory itself, with aclrtValueWrite and aclrtValueWait. */
+#include <stdlib.h>
+
+#include "sim.h"
+
+static atomic_uint next_id = 1;
+
+static bool is_external(const sim_event *event) { return event->flags & ACL_EVENT_EXTERNAL; }
+
+bool sim_wait_over(const sim_item *item) {
+    if (item->kind == SIM_ITEM_WAIT) return item->ticket ? item->event->completed >= item->ticket : item->event->recorded;
+    if (item->kind != SIM_ITEM_WAIT_VALUE) return true;
+    switch (item->comparison) {
+    case ACL_STREAM_WAIT_VALUE_GEQ: return (int64_t)(*item->address - item->value) >= 0;
+    case ACL_STREAM_WAIT_VALUE_EQ: return *item->address == item->value;
+    case ACL_STREAM_WAIT_VALUE_AND: return (*item->address & item->value) != 0;
+    default: return ~(*item->address | item->value) != 0; /* ACL_STREAM_WAIT_VALUE_NOR */
+    }
+}
+
+void sim_write_value(const sim_item *item) {
+    *item->address = item->value;
+    pthread_cond_broadcast(&sim_changed);
+}
+
+void sim_event_complete(sim_event *event) {
+    event->completed++;
+    event->recorded = true;
+    event->when_ms = sim_now_ms();
+    pthread_cond_broadcast(&sim_changed);
+}
+
+void sim_event_retain(sim_event *event) { event->references++; }
+void sim_event_drop(sim_event *event) {
+    if (--event->references == 0) free(event);
+}
+
+/* aclrtCreateEvent(Ex)WithFlag. */
+aclError aclrtCreateEventExWithFlag(aclrtEvent *handle, uint32_t flags) {
+    sim_event *event = calloc(1, sizeof *event);
+    event->id = next_id++;
+    event->flags = flags;
+    event->references = 1;
+    *handle = event;
+    return ACL_SUCCESS;
+}
+aclError aclrtCreateEventWithFlag(aclrtEvent *handle, uint32_t flags) { return aclrtCreateEventExWithFlag(handle, flags); }
+
+/* aclrtDestroyEvent: the event lives on while queued work or a captured graph refers to it. */
+aclError aclrtDestroyEvent(aclrtEvent event) {
+    pthread_mutex_lock(&sim_lock);
+    sim_event_drop(event);
+    pthread_mutex_unlock(&sim_lock);
+    return ACL_SUCCESS;
+}
+
+static aclError place(sim_stream *stream, sim_item_kind kind, sim_event *event, uint64_t ticket) {
+    sim_item item = {.kind = kind, .event = event, .ticket = ticket};
+    sim_event_retain(event);
+    return stream->capture ? sim_capture_item(stream->capture, stream, item) : sim_enqueue(stream, item);
+}
+
+/* aclrtRecordEvent: marks the present end of a stream. While capturing, an ordinary event only notes the position (for
+ * forks and joins of streams), an external one becomes part of the graph. */
+aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream_handle) {
+    sim_event *event = handle;
+    aclError error = ACL_SUCCESS;
+    pthread_mutex_lock(&sim_lock);
+    sim_stream *stream = sim_stream_of(stream_handle);
+    if (stream->capture && !is_external(event)) {
+        event->capture = stream->capture;
+        event->capture_stream = stream;
+        event->captured = stream->captured;
+    } else {
+        event->capture = NULL;
+        if (!stream->capture) event->issued++;
+        error = place(stream, SIM_ITEM_RECORD, event, 0);
+    }
+    pthread_mutex_unlock(&sim_lock);
+    return error;
+}
+
+/* aclrtStreamWaitEvent: later work of the stream waits for the event. A stream outside the capture that waits for an
+ * event recorded inside it joins the capture. */
+aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
+    sim_event *event = handle;
+    aclError error = ACL_SUCCESS;
+    pthread_mutex_lock(&sim_lock);
+    sim_stream *stream = sim_stream_of(stream_handle);
+    if (is_external(event)) {
+        error = place(stream, SIM_ITEM_WAIT, event, 0);
+    } else if (event->capture) {
+        if (!stream->capture) {
+            stream->capture = event->capture;
+            stream->captured = stream->joined = 0;
+            sim_attend(1);
+        }
+        if (stream->capture != event->capture) {
+            error = sim_fail(ACL_ERROR_STREAM_CAPTURE_CONFLICT, "stream %d would take part in two captures", stream->id);
+        } else if (event->capture_stream->joined < event->captured) {
+            event->capture_stream->joined = event->captured;
+        }
+    } else if (event->issued > event->completed) {
+        error = place(stream, SIM_ITEM_WAIT, event, event->issued);
+    }
+    pthread_mutex_unlock(&sim_lock);
+    return error;
+}
+
+/* aclrtResetEvent: clears the flag of an external event, in stream order. */
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream_handle) {
+    pthread_mutex_lock(&sim_lock);
+    aclError error = place(sim_stream_of(stream_handle), SIM_ITEM_RESET, event, 0);
+    pthread_mutex_unlock(&sim_lock);
+    return error;
+}
+
+static bool is_complete(void *handle) {
+    const sim_event *event = handle;
+    return is_external(event) ? event->recorded : event->completed >= event->issued;
+}
+
+/* aclrtSynchronizeEvent: waits until the event has been recorded. */
+aclError aclrtSynchronizeEvent(aclrtEvent event) {
+    pthread_mutex_lock(&sim_lock);
+    aclError error = is_complete(event) ? ACL_SUCCESS : sim_wait(is_complete, event, NULL, "waiting for an event");
+    pthread_mutex_unlock(&sim_lock);
+    return error;
+}
+
+static bool complete(aclrtEvent event) {
+    pthread_mutex_lock(&sim_lock);
+    bool result = is_complete(event);
+    pthread_mutex_unlock(&sim_lock);
+    return result;
+}
+
+/* aclrtQueryEventStatus, aclQueryEventRecordedStatus: whether the record has taken place. */
+aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status) {
+    *status = complete(event) ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+    return ACL_SUCCESS;
+}
+aclError aclQueryEventRecordedStatus(aclrtEvent event, aclrtEventRecordedStatus *status) {
+    return aclrtQueryEventStatus(event, status);
+}
+
+/* aclrtQueryEventWaitStatus: whether the waits for the event are over. */
+aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status) {
+    *status = complete(event) ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
+    return ACL_SUCCESS;
+}
+
+/* aclrtEventElapsedTime: milliseconds of host time between two records; what a kernel takes on a CPU, not on an NPU. */
+aclError aclrtEventElapsedTime(float *milliseconds, aclrtEvent start, aclrtEvent end) {
+    if (!complete(start) || !complete(end))
+        return sim_fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "elapsed time of an event that has not been recorded");
+    *milliseconds = (float)(((sim_event *)end)->when_ms - ((sim_event *)start)->when_ms);
+    return ACL_SUCCESS;
+}
+
+/* aclrtEventGetTimestamp: microseconds. */
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp) {
+    *timestamp = (uint64_t)(((sim_event *)event)->when_ms * 1e3);
+    return ACL_SUCCESS;
+}
+
+static aclError place_value(sim_item item, aclrtStream stream_handle) {
+    pthread_mutex_lock(&sim_lock);
+    sim_stream *stream = sim_stream_of(stream_handle);
+    aclError error = stream->capture ? sim_capture_item(stream->capture, stream, item) : sim_enqueue(stream, item);
+    pthread_mutex_unlock(&sim_lock);
+    return error;
+}
+
+/* aclrtValueWrite: writes a 64-bit value to device memory, in stream order. */
+aclError aclrtValueWrite(void *address, uint64_t value, uint32_t flag, aclrtStream stream) {
+    if (flag) return sim_fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtValueWrite: flag %u is reserved and must be 0", flag);
+    return place_value((sim_item){.kind = SIM_ITEM_WRITE_VALUE, .address = address, .value = value}, stream);
+}
+
+/* aclrtValueWait: later work of the stream waits until the value in device memory compares as asked. */
+aclError aclrtValueWait(void *address, uint64_t value, uint32_t flag, aclrtStream stream) {
+    if (flag > ACL_STREAM_WAIT_VALUE_NOR) return sim_fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtValueWait: unknown comparison %u", flag);
+    return place_value((sim_item){.kind = SIM_ITEM_WAIT_VALUE, .address = address, .value = value, .comparison = flag}, stream);
+}

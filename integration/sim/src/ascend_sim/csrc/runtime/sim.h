@@ -1,0 +1,161 @@
+/* Shared declarations of the simulated ACL runtime.
+ *
+ * The runtime stands in for CANN's libascendcl under the real torch_npu. Device memory is host memory and work runs in
+ * the thread that submits it; a stream queues work only while something it waits for has not happened yet. The dispatch
+ * library (csrc/dispatch) submits operators through sim_submit(); everything else arrives through the ACL calls.
+ */
+#ifndef ASCEND_SIM_RUNTIME_H
+#define ASCEND_SIM_RUNTIME_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "acl/acl.h"
+#include "acl/error_codes/rt_error_codes.h"
+
+#include "../sim_api.h"
+
+#define SIM_MAX_DEVICES 64
+
+typedef struct sim_stream sim_stream;
+typedef struct sim_event sim_event;
+typedef struct sim_model sim_model;
+typedef struct sim_task_group sim_task_group;
+typedef struct sim_replay sim_replay;
+
+/* What a stream or a captured graph can be asked to do. */
+typedef enum {
+    SIM_ITEM_WORK,
+    SIM_ITEM_RECORD,
+    SIM_ITEM_WAIT,
+    SIM_ITEM_RESET,
+    SIM_ITEM_REPLAY,
+    SIM_ITEM_WRITE_VALUE,
+    SIM_ITEM_WAIT_VALUE
+} sim_item_kind;
+
+typedef struct {
+    sim_item_kind kind;
+    sim_work work;       /* SIM_ITEM_WORK */
+    sim_event *event;    /* SIM_ITEM_RECORD, _WAIT, _RESET */
+    uint64_t ticket;     /* SIM_ITEM_WAIT: number of completed records of the event that satisfies the wait; 0: its flag */
+    sim_replay *replay;  /* SIM_ITEM_REPLAY */
+    uint64_t *address;   /* SIM_ITEM_WRITE_VALUE, _WAIT_VALUE: device memory, the value and how to compare it */
+    uint64_t value;
+    uint32_t comparison;
+} sim_item;
+
+typedef struct {
+    sim_item *items;
+    size_t head, tail, capacity;
+} sim_queue;
+
+struct sim_stream {
+    int id;
+    int device;
+    sim_queue queue;         /* work that could not run yet; empty almost always */
+    pthread_t runner;        /* the thread that runs the queue, while running */
+    bool running;
+    bool timed_out;          /* a wait for this stream gave up and nothing has moved since */
+    aclError error;          /* first failure of queued work, reported by the next synchronisation */
+    char error_text[512];
+    sim_model *capture;      /* the graph this stream records into, or NULL */
+    uint64_t captured;       /* items this stream recorded in the present capture */
+    uint64_t joined;         /* how many of them a stream of the same capture has waited for */
+    sim_task_group *update;  /* the task group being updated, or NULL */
+    size_t update_next;
+    sim_stream *next;        /* list of all streams */
+};
+
+struct sim_event {
+    uint32_t id;
+    uint32_t flags;           /* ACL_EVENT_* */
+    uint64_t issued;          /* records submitted */
+    uint64_t completed;       /* records that took place */
+    bool recorded;            /* the flag that waits of external events test and reset clears */
+    double when_ms;           /* time of the last record, monotonic clock */
+    int references;           /* handle, queued items and captured items */
+    sim_model *capture;       /* the capture in which it was last recorded, or NULL */
+    sim_stream *capture_stream;
+    uint64_t captured;        /* items of capture_stream before that record */
+};
+
+struct sim_model {
+    uint32_t id;
+    int references;           /* handle and queued replays */
+    int device;
+    sim_stream *origin;       /* while capturing */
+    aclmdlRICaptureMode mode;
+    pthread_t thread;
+    sim_item *items;
+    size_t count, capacity;
+    sim_task_group *groups;   /* list */
+    sim_task_group *open;     /* begun and not ended */
+    int executing;            /* replays that run a task right now */
+    sim_work *retired;        /* tasks replaced while executing, destroyed afterwards */
+    size_t retired_count;
+    sim_model *next;          /* list of capturing graphs */
+};
+
+struct sim_task_group {
+    sim_model *model;
+    size_t begin, end;
+    sim_task_group *next;
+};
+
+struct sim_replay {
+    sim_model *model;
+    size_t position;
+};
+
+/* ---- locking: one lock for the state of streams, events and graphs; never held while work runs ---- */
+extern pthread_mutex_t sim_lock;
+extern pthread_cond_t sim_changed;
+
+/* ---- config.c ---- */
+const char *sim_soc(void);
+int sim_device_count(void);
+uint64_t sim_memory_limit(void);
+double sim_event_timeout_s(void);
+aclError sim_fail(aclError code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- device.c ---- */
+int sim_current_device(void);
+
+/* ---- stream.c: callers hold sim_lock unless said otherwise ---- */
+sim_stream *sim_stream_of(aclrtStream handle); /* NULL handle: the default stream of the current device */
+aclError sim_enqueue(sim_stream *stream, sim_item item);
+void sim_pump_all(void);                        /* run whatever became able to run */
+aclError sim_drain(sim_stream *stream);         /* wait until the queue is empty */
+void sim_item_release(sim_item *item);
+sim_stream *sim_streams(void);
+double sim_now_ms(void);
+void sim_attend(int change);                    /* adjust the number sim_attention() returns */
+typedef bool (*sim_condition)(void *argument);
+/* Waits until ready(argument), letting other threads' work finish; gives up when nothing moves for the timeout. */
+aclError sim_wait(sim_condition ready, void *argument, sim_stream *stream, const char *what);
+
+/* ---- event.c: callers hold sim_lock ---- */
+bool sim_wait_over(const sim_item *item); /* of a wait: may what follows it run? true for other items */
+void sim_write_value(const sim_item *item);
+void sim_event_complete(sim_event *event);
+void sim_event_retain(sim_event *event);
+void sim_event_drop(sim_event *event);
+
+/* ---- graph.c: callers hold sim_lock ---- */
+aclError sim_capture_item(sim_model *model, sim_stream *stream, sim_item item);
+aclError sim_update_item(sim_stream *stream, sim_item item);
+bool sim_capture_forbids(void); /* takes sim_lock: does a capture forbid an unsafe call in this thread? */
+void sim_model_drop(sim_model *model);
+/* Runs a replay as far as it can: 0 done, SIM_BLOCKED at an event that is not recorded, or an ACL error. */
+#define SIM_BLOCKED (-1)
+aclError sim_replay_run(sim_replay *replay);
+bool sim_replay_can_run(const sim_replay *replay);
+const sim_item *sim_replay_next(const sim_replay *replay); /* NULL: finished */
+extern sim_counters sim_counts;
+
+#endif
