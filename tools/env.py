@@ -150,12 +150,16 @@ def make_venv() -> None:
 
 def remove_foreign() -> None:
     """Say what in .venv would break a process that imports it, and remove it; the next steps install the right one."""
-    found = installed.problems(SITE)
-    for problem in found:
+    for problem in installed.problems(SITE):
         say(f"found: {problem}")
-    if found:
-        names = [name for name in ("torch", "triton", "triton-ascend") if name in installed.distributions(SITE)]
+    present = installed.distributions(SITE)
+    names = ["torch"] if installed.cuda_of_torch(SITE) else []
+    overwritten = "triton-ascend" in present and installed.changed_files(SITE, "triton-ascend")
+    if "triton" in present or overwritten:
+        names += [name for name in ("triton", "triton-ascend") if name in present]
+    if names:
         run(UV, "pip", "uninstall", "--quiet", "--python", PYTHON, *names)
+    if overwritten:
         shutil.rmtree(SITE / "triton", ignore_errors=True)
 
 
