@@ -54,8 +54,26 @@ def test_reshape_and_cache_takes_more_tokens_than_slots() -> None:
 
 def test_reshape_and_cache_refuses_a_slot_past_the_cache() -> None:
     key, cache = torch.randn(1, 1, 4), torch.zeros(2, 4, 1, 4)
-    with pytest.raises(RuntimeError, match=r"max\(slots\) is 8; the hardware allows slots below 8"):
+    with pytest.raises(
+        RuntimeError, match="_npu_reshape_and_cache_siso: slot 0 is 8; the hardware allows slots below 8"
+    ):
         torch.ops.atb._npu_reshape_and_cache_siso(key, cache, torch.tensor([8], dtype=torch.int32))
+
+
+@pytest.mark.parametrize("cache", [torch.zeros(2, 4, 1, 6), torch.zeros(2, 4, 1, 4).half()], ids=["size", "dtype"])
+def test_reshape_and_cache_refuses_another_token(cache: torch.Tensor) -> None:
+    with pytest.raises(RuntimeError, match=r"tokens are Float .*; the hardware allows those of the cache"):
+        torch.ops.atb._npu_reshape_and_cache_siso(torch.randn(1, 1, 4), cache, torch.tensor([0], dtype=torch.int32))
+
+
+def test_reshape_and_cache_writes_a_cache_that_is_half_of_a_tensor() -> None:
+    """Keys and values of a layer may share one allocation, [2, blocks, ...] or [blocks, 2, ...]."""
+    both = torch.zeros(3, 2, 4, 1, 8)
+    key = torch.randn(2, 1, 8)
+    torch.ops.atb._npu_reshape_and_cache(key, key + 1, both[:, 0], both[:, 1], torch.tensor([9, 2], dtype=torch.int32))
+    assert torch.equal(both[2, 0, 1], key[0])
+    assert torch.equal(both[0, 1, 2], key[1] + 1)
+    assert both.count_nonzero() == 4 * 8
 
 
 def test_reshape_and_cache_refuses_int64_slots() -> None:

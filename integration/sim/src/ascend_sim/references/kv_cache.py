@@ -17,18 +17,24 @@ from ascend_sim.references.sources import cann_doc, op_plugin_test, wheel_doc
 _SKIPS = "slots below 0 are skipped, as in the vendor's test of the atb operator; the page allows none"
 
 
-def write_slots(cache: Tensor, tokens: Tensor, slots: Tensor, fractal: bool) -> None:
-    """Write ``tokens`` [T, heads, head_size] to ``slots`` [T] of ``cache``; rows with a slot below 0 are skipped."""
-    count = slots.shape[0]
-    tokens = tokens[:count]
-    slots = slots.long()
-    if count and int(slots.min()) < 0:
-        kept = slots >= 0
-        slots, tokens = slots[kept], tokens[kept]
+def write_slots(op: str, cache: Tensor, tokens: Tensor, slots: Tensor, fractal: bool) -> None:
+    """Write ``tokens`` [T, heads, head_size] to ``slots`` [at most T] of ``cache``; slots below 0 are skipped.
+
+    Raises:
+        RuntimeError: If a slot is past the cache, or a token of the cache is not contiguous.
+    """
+    if slots.numel() > tokens.shape[0]:
+        raise limits.refuse(op, "slots", slots.numel(), f"at most {tokens.shape[0]}, the number of tokens")
     if not fractal:
-        flat = cache.view(-1, *cache.shape[2:])
-        flat.index_copy_(0, slots, tokens.reshape(slots.shape[0], *flat.shape[1:]))
+        if not cache[0, 0].is_contiguous():
+            raise limits.refuse(op, "cache.stride()", cache.stride(), "caches whose tokens are contiguous")
+        torch.ops.ascend_sim.write_slots(op, cache, tokens.contiguous(), slots.contiguous())
         return
+    size = cache.shape[0] * cache.shape[2]
+    if slots.numel() and int(slots.max()) >= size:
+        raise limits.refuse(op, "slots", int(slots.max()), f"slots below {size} (blocks x block_size)")
+    kept = slots >= 0
+    slots, tokens = slots[kept].long(), tokens[: slots.numel()][kept]
     _, columns, block_size, width = cache.shape
     cache[slots // block_size, :, slots % block_size] = tokens.reshape(slots.shape[0], columns, width)
 
@@ -40,21 +46,13 @@ def _is_fractal(cache: Tensor, tokens: Tensor) -> bool:
     return cache.shape[1] * cache.shape[3] == tokens.shape[1] * tokens.shape[2]
 
 
-def _check_slots(op: str, cache: Tensor, slots: Tensor, fractal: bool) -> None:
-    size = cache.shape[0] * cache.shape[2 if fractal else 1]
-    if slots.numel() and int(slots.max()) >= size:
-        raise limits.refuse(op, "max(slots)", int(slots.max()), f"slots below {size} (blocks x block_size)")
-
-
 @reference("atb::_npu_reshape_and_cache", source=op_plugin_test("test_atb_reshape_and_cache"), grade=Grade.GOLDEN)
 def _npu_reshape_and_cache(
     key: Tensor, value: Tensor, key_cache: Tensor, value_cache: Tensor, slot_indices: Tensor
 ) -> None:
     """Write key and value [T, heads, head_size] to ``slot_indices`` [T]; the caches' shape tells their layout."""
     for cache, tokens in ((key_cache, key), (value_cache, value)):
-        fractal = _is_fractal(cache, tokens)
-        _check_slots("_npu_reshape_and_cache", cache, slot_indices, fractal)
-        write_slots(cache, tokens, slot_indices, fractal)
+        write_slots("_npu_reshape_and_cache", cache, tokens, slot_indices, _is_fractal(cache, tokens))
 
 
 @reference(
@@ -62,9 +60,7 @@ def _npu_reshape_and_cache(
 )
 def _npu_reshape_and_cache_siso(key: Tensor, key_cache: Tensor, slot_indices: Tensor) -> None:
     """:func:`_npu_reshape_and_cache` for one cache."""
-    fractal = _is_fractal(key_cache, key)
-    _check_slots("_npu_reshape_and_cache_siso", key_cache, slot_indices, fractal)
-    write_slots(key_cache, key, slot_indices, fractal)
+    write_slots("_npu_reshape_and_cache_siso", key_cache, key, slot_indices, _is_fractal(key_cache, key))
 
 
 def _check_scatter(cache_mode: str | None, compressed: bool, tokens: Tensor, caches: tuple[Tensor, Tensor]) -> bool:
@@ -102,8 +98,7 @@ def npu_scatter_pa_kv_cache(
     """Write key and value [T, heads, head_size] to ``slot_mapping`` [T]; the compressed form is not simulated."""
     fractal = _check_scatter(cache_mode, compress_lens is not None, key, (key_cache, value_cache))
     for cache, tokens in ((key_cache, key), (value_cache, value)):
-        _check_slots("npu_scatter_pa_kv_cache", cache, slot_mapping, fractal)
-        write_slots(cache, tokens, slot_mapping, fractal)
+        write_slots("npu_scatter_pa_kv_cache", cache, tokens, slot_mapping, fractal)
 
 
 @reference(
@@ -128,7 +123,7 @@ def npu_scatter_pa_kv_cache_functional(
     fractal = _check_scatter(cache_mode, compress_lens is not None, key, (key_cache, value_cache))
     written = key_cache.clone(), value_cache.clone()
     for cache, tokens in zip(written, (key, value), strict=True):
-        write_slots(cache, tokens, slot_mapping, fractal)
+        write_slots("npu_scatter_pa_kv_cache", cache, tokens, slot_mapping, fractal)
     return written
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ascend_sim.references import limits
 from ascend_sim.references.registry import Grade, reference
 from ascend_sim.references.sources import cann_doc, op_plugin_test
 
 
-def rms_norm_float(x: Tensor, gamma: Tensor, epsilon: float, offset: float = 0.0) -> tuple[Tensor, Tensor]:
+def rms_norm_float(x: Tensor, gamma: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     """Normalise over the trailing ``gamma.dim()`` dimensions.
 
     Returns:
@@ -23,8 +24,17 @@ def rms_norm_float(x: Tensor, gamma: Tensor, epsilon: float, offset: float = 0.0
     values = x.float()
     dims = list(range(-gamma.dim(), 0))
     rstd = torch.rsqrt(values.square().mean(dims, keepdim=True).add_(epsilon))
-    scale = gamma.float()
-    return (values * rstd).mul_(scale + offset if offset else scale), rstd
+    return (values * rstd).mul_(gamma.float()), rstd
+
+
+def _rms_norm(x: Tensor, residual: Tensor | None, gamma: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`rms_norm_float` of ``x`` or ``x + residual``, rounded to x's dtype, in one pass; and the sum."""
+    size = gamma.numel()
+    rows = x.contiguous().view(-1, size)
+    other = None if residual is None else residual.contiguous().view(-1, size)
+    y, rstd, total = torch.ops.ascend_sim.rms_norm(rows, other, gamma.float().flatten(), epsilon)
+    lead = x.shape[: x.dim() - gamma.dim()]
+    return y.view(x.shape), rstd.view(*lead, *[1] * gamma.dim()), total if residual is None else total.view(x.shape)
 
 
 @reference(
@@ -34,8 +44,8 @@ def rms_norm_float(x: Tensor, gamma: Tensor, epsilon: float, offset: float = 0.0
 )
 def npu_rms_norm(input: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """Return ``(y, rstd)``; y like input, rstd float32."""
-    y, rstd = rms_norm_float(input, gamma, epsilon)
-    return y.to(input.dtype), rstd
+    y, rstd, _ = _rms_norm(input, None, gamma, epsilon)
+    return y, rstd
 
 
 @reference(
@@ -43,16 +53,16 @@ def npu_rms_norm(input: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[T
 )
 def npu_gemma_rms_norm(input: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """Like :func:`npu_rms_norm` with ``1 + gamma``."""
-    y, rstd = rms_norm_float(input, gamma, epsilon, offset=1.0)
-    return y.to(input.dtype), rstd
+    y, rstd, _ = _rms_norm(input, None, gamma.float() + 1, epsilon)
+    return y, rstd
 
 
 @reference("npu::npu_add_rms_norm", source=op_plugin_test("test_npu_add_rms_norm"), grade=Grade.GOLDEN)
 def npu_add_rms_norm(x1: Tensor, x2: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(y, rstd, x)`` of ``x = x1 + x2``."""
-    x = x1 + x2
-    y, rstd = rms_norm_float(x, gamma, epsilon)
-    return y.to(x.dtype), rstd, x
+    if x1.shape != x2.shape or x1.dtype != x2.dtype:
+        raise limits.refuse("npu_add_rms_norm", "x2", f"{x2.dtype} {list(x2.shape)}", f"{x1.dtype} {list(x1.shape)}")
+    return _rms_norm(x1, x2, gamma, epsilon)
 
 
 @reference("npu::npu_add_rms_norm_v2", source=op_plugin_test("test_npu_add_rms_norm_v2"), grade=Grade.GOLDEN)

@@ -6,45 +6,12 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
+
+#include "widths.h"
 
 namespace ascend_sim {
 namespace {
-
-struct Decode {
-  int64_t fold, size, value_size, query_stride;
-  float scale;
-};
-
-// Offsets of a request's seen tokens from a key head's start in the caches.
-struct Rows {
-  int64_t count;
-  const int64_t *keys, *values;
-};
-
-namespace portable {
-#include "vectors.h"
-
-#include "paged_decode_core.h"
-}  // namespace portable
-
-#ifdef __x86_64__
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-namespace wide {
-#include "vectors.h"
-
-#include "paged_decode_core.h"
-}  // namespace wide
-#pragma GCC pop_options
-
-bool has_wide() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-#else
-namespace wide = portable;
-
-bool has_wide() { return false; }
-#endif
 
 // A request's blocks up to its length are blocks of the cache; those past it are not read.
 void check_blocks(const std::string& op, const at::Tensor& table, at::IntArrayRef lengths, int64_t block_size, int64_t blocks) {

@@ -7,9 +7,9 @@ inline void dots(const float* query, const T* row, int64_t size, float* scores, 
   int64_t i = 0;
   for (; i + kLanes <= size; i += kLanes) {
     const Floats values = load(row + i);
-    for (int q = 0; q < Queries; q++) totals[q] += load(query + q * size + i) * values;
+    ASCEND_SIM_UNROLL for (int q = 0; q < Queries; q++) totals[q] += load(query + q * size + i) * values;
   }
-  for (int q = 0; q < Queries; q++) {
+  ASCEND_SIM_UNROLL for (int q = 0; q < Queries; q++) {
     float total = sum(totals[q]);
     for (int64_t j = i; j < size; j++) total += query[q * size + j] * static_cast<float>(row[j]);
     scores[q * score_stride] = total;
@@ -24,9 +24,9 @@ inline void weighted_sums(const T* rows, const int64_t* offsets, int64_t count, 
     Floats totals[Queries] = {};
     for (int64_t t = 0; t < count; t++) {
       const Floats values = load(rows + offsets[t] + i);
-      for (int q = 0; q < Queries; q++) totals[q] += weights[q * count + t] * values;
+      ASCEND_SIM_UNROLL for (int q = 0; q < Queries; q++) totals[q] += weights[q * count + t] * values;
     }
-    for (int q = 0; q < Queries; q++)
+    ASCEND_SIM_UNROLL for (int q = 0; q < Queries; q++)
       for (int64_t j = 0; j < kLanes; j++) out[q * size + i + j] = static_cast<T>(totals[q][j]);
   }
   for (; i < size; i++)

@@ -39,6 +39,17 @@ inline Floats load(const c10::Half* from) {
 
 inline void store(float* to, Floats value) { __builtin_memcpy(to, &value, sizeof value); }
 
+// Half to even: adding 0x7fff, or 0x8000 if the last kept bit is 1, carries where rounding goes up.
+inline void store(c10::BFloat16* to, Floats value) {
+  const Words word = bits<Words>(value), rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;
+  const Shorts shorts = __builtin_convertvector(value == value ? rounded : Words{} + 0x7fc0, Shorts);
+  __builtin_memcpy(to, &shorts, sizeof shorts);
+}
+
+inline void store(c10::Half* to, Floats value) {
+  for (int64_t i = 0; i < kLanes; i++) to[i] = static_cast<c10::Half>(value[i]);
+}
+
 inline float sum(Floats value) {
   value += __builtin_shuffle(value, Ints{4, 5, 6, 7, 0, 1, 2, 3});
   value += __builtin_shuffle(value, Ints{2, 3, 0, 1, 6, 7, 4, 5});
