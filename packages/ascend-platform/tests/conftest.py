@@ -15,6 +15,8 @@ os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 
 import json
 import sys
+import sysconfig
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,26 @@ def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeI
     forget_components()
     for name in made.modules:
         sys.modules.pop(name, None)
+
+
+HIDDEN = {"vllm": ("vllm",), "torch-npu": ("torch_npu",), "triton-ascend": ("triton", "triton_ascend")}
+
+
+@pytest.fixture
+def environment_without(tmp_path: Path) -> Callable[[str], str]:
+    """`environment_without(distribution)` is an interpreter that has everything this one has but one distribution."""
+
+    def make(distribution: str) -> str:
+        folder = tmp_path / f"without-{distribution}"
+        venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+        python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        for entry in Path(sysconfig.get_path("purelib")).iterdir():
+            name = entry.name.removesuffix(".dist-info").partition("-")[0]
+            if name not in HIDDEN[distribution]:
+                (folder / "lib" / python / "site-packages" / entry.name).symlink_to(entry)
+        return str(folder / "bin" / "python")
+
+    return make
 
 
 def write_config(folder: Path, **changes: Any) -> str:
