@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _USE = re.compile(r"\b(?:torch_npu|ops\.npu|ops\.atb|torch_npu\.atb)\.(_?npu_\w+)")
-_MARKS = ("<!-- generated: python -m ascend_sim ops --write -->", "<!-- end of generated part -->")
+_MARKS = ("<!-- generated: python -m ascend_sim ops --page -->", "<!-- end of generated part -->")
 
 
 @dataclass(frozen=True, slots=True)
