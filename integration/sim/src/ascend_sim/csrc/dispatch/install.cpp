@@ -86,9 +86,10 @@ bool answers(const c10::OperatorHandle& op) {
   return npu ? cpu || composite : cpu && !composite;
 }
 
+// A composite operator runs as the operators it is made of; one with a kernel for the device runs that.
 bool adoptable(const c10::OperatorHandle& op) {
-  return op.hasSchema() && !returns_view(op.schema()) && !op.hasKernelForDispatchKey(DispatchKey::PrivateUse1) &&
-         (op.hasKernelForDispatchKey(DispatchKey::CPU) || op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd));
+  return !returns_view(op.schema()) && !op.hasKernelForDispatchKey(DispatchKey::PrivateUse1) &&
+         !op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
 }
 
 std::string namespace_of(const c10::OperatorName& name) { return name.name.substr(0, name.name.find("::")); }
