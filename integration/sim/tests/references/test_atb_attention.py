@@ -56,6 +56,16 @@ def test_paged_attention_refuses_other_lengths() -> None:
         )
 
 
+def test_paged_attention_refuses_a_smaller_value_cache() -> None:
+    batch = Batch([1, 1], [4, 4])
+    (key, value), table = caches(batch, 16)
+    lengths = torch.tensor(batch.keys, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match="_npu_paged_attention: the value cache is"):
+        torch.ops.atb._npu_paged_attention(
+            torch.cat(batch.query), key, value[:1], 2, 4, 1.0, table, lengths, torch.zeros(2, 4, 64).half()
+        )
+
+
 def test_splitfuse_of_prefill_and_decode() -> None:
     batch = Batch([5, 1, 3], [21, 9, 3], dtype=torch.bfloat16)
     (key, value), table = caches(batch, 16)

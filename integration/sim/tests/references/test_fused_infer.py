@@ -314,3 +314,12 @@ def test_long_queries_are_computed_in_slices(monkeypatch: pytest.MonkeyPatch) ->
     whole = fia(**arguments)[0]
     monkeypatch.setattr(core, "_MAX_SCORES", 2 * 4 * 9 * 2)
     torch.testing.assert_close(fia(**arguments)[0], whole, rtol=1e-3, atol=1e-3)
+
+
+def test_an_empty_query_gives_an_empty_result() -> None:
+    """The page: an empty query is returned at once."""
+    empty = torch.empty(0, 4, 64).half()
+    key = torch.zeros(0, 2, 64).half()
+    out, lse = fia(empty, key, key, num_heads=4, num_key_value_heads=2, input_layout="TND", actual_seq_lengths=[0])
+    assert out.shape == empty.shape
+    assert lse.numel() == 0

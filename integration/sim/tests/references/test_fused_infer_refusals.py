@@ -95,6 +95,10 @@ REFUSALS = {
         paged() | {"block_size": 32},
         r"key.shape is \[\d+, 16, 128\]; the hardware allows \[blocks, 32, heads",
     ),
+    "other value cache": (
+        paged() | {"value": torch.zeros(2, 16, 128).half()},
+        r"value.shape is \[2, 16, 128\]; the hardware allows that of key",
+    ),
     "table rows": (
         paged(block_table=torch.zeros(3, 4, dtype=torch.int32)),
         r"block_table.shape is \[3, 4\]; .* \[2, at least 2",

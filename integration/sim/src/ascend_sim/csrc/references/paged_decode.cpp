@@ -33,6 +33,10 @@ std::tuple<at::Tensor, at::Tensor> paged_decode(const std::string& op, const at:
   const int64_t batch = query.size(0), heads = query.size(1), groups = key.size(2), fold = heads / groups;
   TORCH_CHECK(key.stride(3) == 1 && value.stride(3) == 1 && query.stride(2) == 1 && table.stride(1) == 1, "paged_decode: strides");
   TORCH_CHECK(key.scalar_type() == query.scalar_type() && value.scalar_type() == query.scalar_type(), "paged_decode: dtypes");
+  TORCH_CHECK(value.sizes().slice(0, 3) == key.sizes().slice(0, 3), op, ": the value cache is ", value.sizes(),
+              "; the hardware allows that of the key cache but for the head size, ", key.sizes(), " (blocks, block_size, heads, head size).");
+  TORCH_CHECK(key.size(3) == query.size(2) && fold * groups == heads && static_cast<int64_t>(lengths.size()) == batch && table.size(0) == batch,
+              "paged_decode: sizes");
   check_blocks(op, table, lengths, key.size(1), key.size(0));
   const int64_t block_size = key.size(1);
   const Decode call{fold, key.size(3), value.size(3), query.stride(1), static_cast<float>(scale)};

@@ -79,6 +79,8 @@ def _paged(call: Call, batch: int, table: Tensor) -> tuple[Tensor, Tensor, Pages
     """The caches as [blocks, block_size, Hk, D] and where each request's tokens are in them."""
     key = cache_tokens(call.op, "key", call.key, call.key_heads, call.block_size)
     value = cache_tokens(call.op, "value", call.value, call.key_heads, call.block_size)
+    if key.shape[:3] != value.shape[:3]:
+        raise limits.refuse(call.op, "value.shape", list(call.value.shape), f"that of key, {list(call.key.shape)}")
     if call.key_rope is not None:
         rope = cache_tokens(call.op, "key_rope", call.key_rope, call.key_heads, call.block_size)
         key = torch.cat((key, rope), -1)
@@ -132,6 +134,8 @@ def fused_infer(call: Call) -> tuple[Tensor, Tensor]:
     """Compute one call; returns the result and the log-sum-exp ([T, N, 1] packed, else [B, N, S, 1], or [0])."""
     checks.check_heads(call)
     checks.check_tensors(call)
+    if not call.query.numel():
+        return call.query.new_empty(call.query.shape), call.query.new_empty(0, dtype=torch.float32)
     query, starts, each = _query(call)
     batch, longest = len(each), max(each)
     if call.layout.packed:
