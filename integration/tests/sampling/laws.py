@@ -42,7 +42,9 @@ def top_k(logits: Logits, k: int) -> Logits:
 
 
 def top_p(logits: Logits, p: float) -> Logits:
-    """The fewest most likely tokens whose probabilities add up to at least p."""
+    """The fewest most likely tokens whose probabilities add up to at least p; 1 keeps all, also the unlikeliest."""
+    if p == 1:
+        return logits
     order = np.argsort(-logits, kind="stable")
     reached_before = np.cumsum(softmax(logits)[order]) - softmax(logits)[order]
     return forbid(logits, order[reached_before >= p])

@@ -121,9 +121,11 @@ def test_greedy_takes_the_lowest_of_tied_tokens(served):
 
 @pytest.mark.parametrize("limits", [{}, {"top_k": 3}, {"top_p": 0.99}, {"min_p": 0.9}], ids=str)
 def test_tied_tokens_are_drawn_alike(served, limits):
-    parameters = SamplingParams(temperature=1.0, seed=0, logit_bias=TIED, max_tokens=150, **limits)
-    (output,) = generate(served.llm, [PROMPTS[0]], parameters)
-    counts = Counter(output.outputs[0].token_ids)
+    parameters = [
+        SamplingParams(temperature=1.0, seed=seed, logit_bias=TIED, max_tokens=3, **limits) for seed in range(50)
+    ]
+    outputs = generate(served.llm, [PROMPTS[0]] * 50, parameters)
+    counts = Counter(token for output in outputs for token in output.outputs[0].token_ids)
     assert counts.keys() == TIED.keys()
     assert min(counts.values()) > 25  # of 50 expected; fewer has odds below 1e-5
 

@@ -37,13 +37,12 @@ def llm() -> Iterator[LLM]:
         max_model_len=256,
         block_size=128,
         async_scheduling=True,
-        structured_outputs_config={"disable_any_whitespace": True},
         compilation_config={"cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": GRAPH_SIZES},
     ) as engine:
         yield engine
 
 
-def constrained(temperature, seed=None, max_tokens=60, **constraint):
+def constrained(temperature, seed=None, max_tokens=100, **constraint):
     return SamplingParams(
         temperature=temperature,
         seed=seed,

@@ -1,0 +1,1 @@
+"""Tensor, pipeline and data parallel engines in spawned workers on simulated NPUs."""

@@ -1,0 +1,54 @@
+"""Tensor and pipeline parallel engines give the tokens of one device, and end without leftovers."""
+
+import pytest
+from ascend_integration.engine.in_process import generate, in_process_engine
+from vllm import SamplingParams
+
+from .processes import driver
+
+# From start to results; an idle machine with two cores takes a quarter of it.
+SECONDS = 150
+
+pytestmark = pytest.mark.timeout(SECONDS + 60)
+
+
+@pytest.mark.parametrize(
+    ("family", "parallel"),
+    [
+        ("llama", {"tensor_parallel_size": 2}),
+        ("qwen3", {"pipeline_parallel_size": 2}),
+        # Both ranks hold the one key-value head.
+        pytest.param("llama-mqa", {"tensor_parallel_size": 2}, marks=pytest.mark.slow),
+        pytest.param("gemma3", {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, marks=pytest.mark.slow),
+    ],
+    ids=["tensor", "pipeline", "tensor-one-head", "tensor-and-pipeline"],
+)
+def test_tokens_are_those_of_one_device(tmp_path, case, family, parallel):
+    model = case(family)
+    drawn = [
+        {"prompt": request["prompt"], "parameters": {"temperature": 1.0, "seed": seed, "max_tokens": 12, **limits}}
+        for seed, (request, limits) in enumerate(
+            zip(
+                model.requests,
+                [{}, {"top_k": 5}, {"top_k": 400}, {"top_k": 10_000}, {"top_p": 0.9}, {"min_p": 0.1}, {}, {"n": 1}],
+                strict=True,
+            )
+        )
+    ]
+    devices = parallel.get("tensor_parallel_size", 1) * parallel.get("pipeline_parallel_size", 1)
+    engine = {**model.engine, **parallel}
+    reversed_requests = model.requests[::-1]
+    with driver(tmp_path, devices, engine, [model.requests, reversed_requests, drawn]) as running:
+        greedy, greedy_reversed, random = running.wait_for_results(SECONDS)
+        assert running.session_when_ended(20) == []
+        assert running.process.wait() == 0
+    assert greedy == model.expected
+    assert greedy_reversed == model.expected[::-1]
+    arguments = dict(model.engine)
+    with in_process_engine(arguments.pop("model"), **arguments) as one_device:
+        outputs = generate(
+            one_device,
+            [request["prompt"] for request in drawn],
+            [SamplingParams(**request["parameters"]) for request in drawn],
+        )
+    assert random == [list(output.outputs[0].token_ids) for output in outputs]
