@@ -1,6 +1,5 @@
 """A vLLM engine inside the calling process, taken down so that the next one starts on an empty device."""
 
-import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -38,7 +37,6 @@ def in_process_engine(model: str, **settings: Any) -> Iterator[LLM]:
         # The caller may still hold the LLM. Graphs that outlive the clean-up below leave their memory pool behind, and
         # the next engine's first capture fails.
         del engine.engine_core, engine.model_executor, engine, llm
-        gc.collect()
         cleanup_dist_env_and_memory()
 
 
