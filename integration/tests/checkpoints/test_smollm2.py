@@ -3,7 +3,8 @@
 import regex
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from ascend_integration.checkpoints import smollm2_checkpoint
 from ascend_integration.checkpoints.smollm2 import smollm2_gguf
@@ -22,13 +23,16 @@ TEXTS = [
 
 
 def test_weights_are_those_of_transformers_gguf_loader():
-    source = smollm2_gguf()
-    theirs = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.bfloat16)
+    # from_pretrained(gguf_file=...) asks for accelerate and then calls this.
+    config = AutoConfig.from_pretrained(smollm2_checkpoint())
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    expected = load_gguf_checkpoint(smollm2_gguf(), return_tensors=True, model_to_load=model)
     ours = load_file(smollm2_checkpoint() / "model.safetensors")
-    expected = {name: weight for name, weight in theirs.state_dict().items() if name != "lm_head.weight"}
-    assert theirs.config.tie_word_embeddings
-    assert ours.keys() == expected.keys()
-    assert all(torch.equal(ours[name], weight) for name, weight in expected.items())
+    assert ours.keys() == expected["tensors"].keys()
+    assert all(torch.equal(ours[name], weight.to(torch.bfloat16)) for name, weight in expected["tensors"].items())
+    for key in ("hidden_size", "num_hidden_layers", "num_key_value_heads", "tie_word_embeddings", "vocab_size"):
+        assert expected["config"][key] == getattr(config, key), key
 
 
 def split_by_patterns(text: str) -> list[str]:

@@ -105,7 +105,7 @@ def llama_state_dict(gguf: GgufFile, config: dict[str, Any], dtype: torch.dtype)
             raise UnsupportedCheckpointError(
                 f"{gguf.path}: tensor {tensor.name!r} has no counterpart in a dense llama model without biases"
             )
-        weights[name] = torch.from_numpy(np.ascontiguousarray(values)).to(dtype)
+        weights[name] = torch.from_numpy(np.array(values, order="C")).to(dtype)  # a copy: the file is mapped read-only
     _require_complete(gguf, config, weights)
     return weights
 
