@@ -15,8 +15,16 @@ def active() -> bool:
 
 
 def install() -> None:
-    """Put the simulation's kernels behind torch_npu; does nothing where it is not active. Idempotent."""
-    if active():
+    """Put the simulation's kernels behind torch_npu; does nothing where the simulation does not apply. Idempotent.
+
+    Raises:
+        ImportError: the simulation applies here but has not been built.
+    """
+    from ascend_sim import preload
+
+    if preload.EXPECTED:
+        import torch_npu  # noqa: F401  (completes or explains what is missing)
+
         from ascend_sim import runtime
 
         runtime.install()

@@ -71,6 +71,16 @@ def build_directory(versions: dict[str, str], sources: str = SOURCES) -> str:
     return os.path.join(cache_root(), f"torch-{versions['torch']}-npu-{versions['torch_npu']}-{source_digest(sources)}")
 
 
+def has_older_build(versions: dict[str, str]) -> bool:
+    """Whether other sources have been built for these versions: someone edits the sources here."""
+    prefix = f"torch-{versions['torch']}-npu-{versions['torch_npu']}-"
+    try:
+        names = os.listdir(cache_root())
+    except OSError:
+        return False
+    return any(name.startswith(prefix) and is_complete(os.path.join(cache_root(), name)) for name in names)
+
+
 def is_complete(directory: str) -> bool:
     """Whether a build has finished there."""
     return os.path.exists(os.path.join(directory, COMPLETE))

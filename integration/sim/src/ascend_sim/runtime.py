@@ -19,7 +19,7 @@ def configure() -> None:
     """Give the runtime its settings. Called just before torch_npu is imported, which asks for the SoC."""
     assert preload.BUILD is not None
     chosen = settings()
-    library = ctypes.CDLL(Path(preload.BUILD) / location.RUNTIME)
+    library = ctypes.CDLL(str(Path(preload.BUILD) / location.RUNTIME))
     library.sim_configure.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_double, ctypes.c_int]
     library.sim_configure.restype = None
     library.sim_configure(
