@@ -98,9 +98,7 @@ def main() -> None:
     draw = random.Random(0)
 
     def generate(batch: int, tokens: int) -> tuple[float, float]:
-        prompts = [
-            {"prompt_token_ids": [draw.randrange(3, 500) for _ in range(PROMPT_TOKENS)]} for _ in range(batch)
-        ]
+        prompts = [{"prompt_token_ids": [draw.randrange(3, 500) for _ in range(PROMPT_TOKENS)]} for _ in range(batch)]
         parameters = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True, detokenize=False)
         wall, cpu = time.perf_counter(), time.process_time()
         llm.generate(prompts, parameters, use_tqdm=False)

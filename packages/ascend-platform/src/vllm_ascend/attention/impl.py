@@ -48,7 +48,9 @@ class AscendAttentionImpl(AttentionImpl[AscendAttentionMetadata]):
                 "leaving the cap out would change the model; models with attention soft capping (Gemma 2) cannot run here"
             )
         if attn_type not in (AttentionType.DECODER, *_ENCODER_TYPES):
-            raise NotImplementedError(f"attention type {attn_type!r} is not supported; decoder and encoder attention are")
+            raise NotImplementedError(
+                f"attention type {attn_type!r} is not supported; decoder and encoder attention are"
+            )
         if unsupported:
             raise NotImplementedError(f"attention arguments {sorted(unsupported)} are not supported on Ascend")
         self.num_heads = num_heads
@@ -150,9 +152,7 @@ class AscendAttentionImpl(AttentionImpl[AscendAttentionMetadata]):
             arguments.update(sparse_mode=SPARSE_BAND, pre_tokens=self.sliding_window - 1, next_tokens=0)
         return arguments
 
-    def _encoder_arguments(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
-    ) -> dict[str, Any]:
+    def _encoder_arguments(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "query": query,
             "key": key.contiguous(),

@@ -103,7 +103,9 @@ class ACLGraphWrapper(CUDAGraphWrapper):
         if entry.tasks.tasks:
             metadata = context.attn_metadata
             if not isinstance(metadata, dict):
-                raise RuntimeError("a full ACL graph needs one attention metadata dictionary; micro-batches have several")
+                raise RuntimeError(
+                    "a full ACL graph needs one attention metadata dictionary; micro-batches have several"
+                )
             entry.tasks.update(metadata, context.batch_descriptor.num_tokens, current_stream(self.device_index))
         entry.graph.replay()
         return entry.output
@@ -125,9 +127,7 @@ class ACLGraphWrapper(CUDAGraphWrapper):
             if self.cudagraph_options.weak_ref_output:
                 # The caller consumes this output before any later graph of the pool overwrites it.
                 output = weak_references(output)
-        self.captured[descriptor] = CapturedGraph(
-            graph, weak_references(output), tasks, tensor_addresses(args, kwargs)
-        )
+        self.captured[descriptor] = CapturedGraph(graph, weak_references(output), tasks, tensor_addresses(args, kwargs))
         compilation_counter.num_cudagraph_captured += 1
         # Captured operators have not run; the strong reference keeps their memory until the capture of all is done.
         return output
@@ -141,4 +141,3 @@ class ACLGraphWrapper(CUDAGraphWrapper):
                 f"the ACL graph for {descriptor} was captured with inputs at {entry.input_addresses} and is replayed "
                 f"with inputs at {given}; a replay reads the captured addresses, so inputs must be persistent buffers"
             )
-

@@ -7,10 +7,11 @@ batch by one operator of ascend-kernels.
 
 from __future__ import annotations
 
-import ascend_kernels
 import torch
 from vllm.v1.attention.backends.utils import PAD_SLOT_ID
 from vllm.v1.worker.block_table import BlockTable, MultiGroupBlockTable
+
+import ascend_kernels
 
 
 class AscendBlockTable(BlockTable):

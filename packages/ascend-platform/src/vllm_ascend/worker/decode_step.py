@@ -11,12 +11,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
-import ascend_kernels
 import numpy as np
 import torch
 from vllm.v1.attention.backends.utils import PAD_SLOT_ID
 from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, SlidingWindowSpec
 
+import ascend_kernels
 from vllm_ascend.attention.metadata import AscendAttentionMetadata
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ class _Views:
         self.block_tables = [table.block_table.gpu[:rows] for table in tables]
         self.slots = [table.slot_mapping.gpu[:rows] for table in tables]
         self.slots_by_group = dict(enumerate(self.slots))
-        self.slots_by_layer = {
-            name: slots for names, slots in zip(step.layer_names, self.slots) for name in names
-        }
+        self.slots_by_layer = {name: slots for names, slots in zip(step.layer_names, self.slots) for name in names}
         self.query_ends = list(range(1, rows + 1))
 
 

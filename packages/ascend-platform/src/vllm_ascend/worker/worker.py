@@ -76,7 +76,9 @@ class AscendWorker(Worker):
 
     def _make_model_runner(self) -> Any:
         if self.use_v2_model_runner:
-            raise NotImplementedError("vLLM's V2 model runner has no Ascend implementation yet; set VLLM_USE_V2_MODEL_RUNNER=0")
+            raise NotImplementedError(
+                "vLLM's V2 model runner has no Ascend implementation yet; set VLLM_USE_V2_MODEL_RUNNER=0"
+            )
         # Imported late: the runner's module must be loaded with the worker patches in place.
         from vllm_ascend.worker.model_runner import AscendModelRunner
 
