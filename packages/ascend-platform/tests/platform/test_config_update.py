@@ -126,13 +126,14 @@ def test_without_components_the_messages_name_what_to_install(make_config: Any) 
 
 
 QUANT_METHOD = """
+import torch
 from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
 
 class Config(QuantizationConfig):
     @classmethod
     def get_name(cls): return "my_int8"
     @classmethod
-    def get_supported_act_dtypes(cls): return []
+    def get_supported_act_dtypes(cls): return [torch.bfloat16]
     @classmethod
     def get_min_capability(cls): return 0
     @classmethod
