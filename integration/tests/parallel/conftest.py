@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ascend_integration.checkpoints.tiny import TINY_MODELS
 from ascend_integration.oracle import Reference
 

@@ -16,10 +16,8 @@ Request = dict[str, Any]
 def main(job_path: Path) -> None:
     """Serve the job's batches one after the other and write the tokens of each request."""
     job = json.loads(job_path.read_text())
-    if job["engine"].get("data_parallel_size", 1) > 1:
-        tokens = asyncio.run(serve_replicas(job))
-    else:
-        tokens = serve(job)
+    replicas = job["engine"].get("data_parallel_size", 1)
+    tokens = asyncio.run(serve_replicas(job)) if replicas > 1 else serve(job)
     Path(job["results"]).write_text(json.dumps(tokens))
 
 

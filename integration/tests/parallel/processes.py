@@ -66,9 +66,7 @@ def driver(
 ) -> Iterator[Driver]:
     """Start `driver.py` with so many simulated devices; nothing of it outlives the block."""
     job, results, log = folder / "job.json", folder / "results.json", folder / "log.txt"
-    job.write_text(
-        json.dumps({"engine": engine, "batches": batches, "endless": endless, "results": str(results)})
-    )
+    job.write_text(json.dumps({"engine": engine, "batches": batches, "endless": endless, "results": str(results)}))
     environment = {**os.environ, "ASCEND_SIM_DEVICES": str(devices), "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
     with log.open("wb") as output:
         process = subprocess.Popen(

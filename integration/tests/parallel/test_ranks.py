@@ -1,8 +1,9 @@
 """Tensor and pipeline parallel engines give the tokens of one device, and end without leftovers."""
 
 import pytest
-from ascend_integration.engine.in_process import generate, in_process_engine
 from vllm import SamplingParams
+
+from ascend_integration.engine.in_process import generate, in_process_engine
 
 from .processes import driver
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from ascend_integration.checkpoints.tiny import TINY_MODELS
 from ascend_integration.engine.in_process import in_process_engine
 from ascend_integration.oracle import Reference

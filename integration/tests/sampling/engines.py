@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from vllm import LLM
+
 from ascend_integration.engine.grid import GRAPH_SIZES
 from ascend_integration.oracle import Reference
-from vllm import LLM
 
 from .custom_processor import OnlyMultiples
 
@@ -15,9 +16,14 @@ _GRAPHS: dict[str, Any] = {
     "compilation_config": {"cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": GRAPH_SIZES},
 }
 # With 16 tokens a step, most batches mix decodes with prefills, and long prompts come in chunks.
-_SMALL_STEPS: dict[str, Any] = {"max_num_batched_tokens": 16, "enable_prefix_caching": True, "block_size": 128}
+_SMALL_STEPS: dict[str, Any] = {"max_num_batched_tokens": 16, "enable_prefix_caching": True}
 # Log-probabilities of what a token is drawn from, for the whole vocabulary, instead of the model's own.
-_PROCESSED: dict[str, Any] = {"logprobs_mode": "processed_logprobs", "max_logprobs": -1, "max_num_seqs": 64, "block_size": 128}
+_PROCESSED: dict[str, Any] = {
+    "logprobs_mode": "processed_logprobs",
+    "max_logprobs": -1,
+    "max_num_seqs": 64,
+    "block_size": 128,
+}
 
 ENGINES: dict[str, dict[str, Any]] = {
     "graphs-async": {**_GRAPHS, **_SMALL_STEPS, "async_scheduling": True},

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from ascend_integration.oracle import Reference
 from numpy.typing import NDArray
+
+from ascend_integration.oracle import Reference
 
 Logits = NDArray[np.float64]
 # How a request's parameters change the logits at a step, given the tokens it has produced.
@@ -27,7 +28,7 @@ def softmax(logits: Logits) -> Logits:
     return np.exp(log_softmax(logits))
 
 
-def forbid(logits: Logits, tokens: Sequence[int] | NDArray[np.bool_]) -> Logits:
+def forbid(logits: Logits, tokens: Sequence[int] | NDArray[np.bool_] | NDArray[np.intp]) -> Logits:
     """Without `tokens`, ids or a mask."""
     changed = logits.copy()
     changed[tokens] = -np.inf

@@ -5,9 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from vllm import SamplingParams
+
 from ascend_integration.checkpoints.tiny import VOCAB_SIZE
 from ascend_integration.engine.in_process import generate
-from vllm import SamplingParams
 
 from .engines import on_engines
 from .laws import chi_square_p_value, log_softmax, min_p, next_logits, softmax, top_k, top_p

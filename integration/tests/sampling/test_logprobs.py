@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from ascend_integration.checkpoints.tiny import VOCAB_SIZE
-from ascend_integration.engine.in_process import generate
 from vllm import SamplingParams
 from vllm.exceptions import VLLMValidationError
+
+from ascend_integration.checkpoints.tiny import VOCAB_SIZE
+from ascend_integration.engine.in_process import generate
 
 from .engines import on_engines
 from .laws import log_softmax

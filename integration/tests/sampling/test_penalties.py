@@ -1,8 +1,9 @@
 """Repetition, frequency and presence penalties: the log-probabilities drawn from equal the formulas at every step."""
 
 import pytest
-from ascend_integration.engine.in_process import generate
 from vllm import SamplingParams
+
+from ascend_integration.engine.in_process import generate
 
 from .engines import on_engines
 from .laws import forbid, greedy, log_softmax, next_logits, penalties

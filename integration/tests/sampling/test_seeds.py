@@ -1,8 +1,9 @@
 """Seeds: the same seed gives the same tokens, whatever else is in the batch; draws without a seed differ."""
 
 import pytest
-from ascend_integration.engine.in_process import generate
 from vllm import SamplingParams
+
+from ascend_integration.engine.in_process import generate
 
 from .engines import on_engines
 from .prompts import HOT, LONG_PROMPTS, PROMPTS

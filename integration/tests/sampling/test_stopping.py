@@ -1,8 +1,9 @@
 """Where an output ends: length, end of sequence, stop tokens and stop strings."""
 
 import pytest
-from ascend_integration.engine.in_process import generate
 from vllm import SamplingParams
+
+from ascend_integration.engine.in_process import generate
 
 from .engines import on_engines
 from .prompts import PROMPTS

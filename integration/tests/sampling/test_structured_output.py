@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import jsonschema
 import pytest
+from vllm import LLM, SamplingParams
+from vllm.sampling_params import StructuredOutputsParams
+
 from ascend_integration.checkpoints import smollm2_checkpoint
 from ascend_integration.engine.grid import GRAPH_SIZES
 from ascend_integration.engine.in_process import in_process_engine
-from vllm import LLM, SamplingParams
-from vllm.sampling_params import StructuredOutputsParams
 
 SCHEMA = {
     "type": "object",
@@ -114,7 +115,7 @@ def test_stop_string_in_real_text(llm, free_alone):
     ids=["schema", "regex", "grammar"],
 )
 def test_impossible_constraints_are_refused_and_the_engine_goes_on(llm, free_alone, constraint):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"(?i)grammar|regex|schema"):
         generate(llm, [PROMPT], constrained(0.0, **constraint))
     assert generate(llm, [STORY], free())[0].text == free_alone
 

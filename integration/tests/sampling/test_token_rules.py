@@ -2,32 +2,22 @@
 
 import numpy as np
 import pytest
-from ascend_integration.checkpoints.tiny import VOCAB_SIZE
-from ascend_integration.engine.in_process import generate
 from vllm import SamplingParams
 from vllm.exceptions import VLLMValidationError
 
-from .custom_processor import REQUEST_KEY
+from ascend_integration.checkpoints.tiny import VOCAB_SIZE
+from ascend_integration.engine.in_process import generate
+
 from .engines import on_engines
-from .laws import forbid, greedy
+from .laws import forbid
 from .prompts import HOT, PROMPTS
-from .steps import assert_close, step_logprobs
+from .steps import check_greedy
 from .words import WORDS, text_of
 
 pytestmark = on_engines("processed-graphs-async", "processed-eager-sync")
 
 NEW_TOKENS = 8
 END = 2
-
-
-def check(served, requests):
-    """Serve `(prompt, parameters, edit)` in one batch and compare each with the oracle's edited continuation."""
-    outputs = generate(served.llm, [prompt for prompt, _, _ in requests], [parameters for _, parameters, _ in requests])
-    for (prompt, _, edit), output in zip(requests, outputs, strict=True):
-        tokens, steps = greedy(served.oracle, prompt, NEW_TOKENS, edit)
-        assert list(output.outputs[0].token_ids) == tokens
-        for got, step in zip(step_logprobs(output), steps, strict=True):
-            assert_close(got, step)
 
 
 def parameters(**rules):
@@ -49,7 +39,7 @@ def test_logit_bias(served):
         return edit
 
     biases = [{5: 7.0, 100: 6.5, 511: 6.0, 0: 5.5}, {VOCAB_SIZE - 1: -100.0, 9: 6.0}]
-    check(
+    check_greedy(
         served,
         [
             (PROMPTS[1], parameters(logit_bias=biases[0]), biased(biases[0])),
@@ -65,7 +55,7 @@ def test_allowed_tokens(served):
     def edit(logits, outputs):
         return forbid(logits, np.isin(np.arange(VOCAB_SIZE), allowed, invert=True))
 
-    check(
+    check_greedy(
         served,
         [(PROMPTS[4], parameters(), unchanged), (PROMPTS[5], parameters(allowed_token_ids=allowed), edit)],
     )
@@ -88,7 +78,7 @@ def test_bad_words(served):
 
         return edit
 
-    check(
+    check_greedy(
         served,
         [
             (prompt, parameters(bad_words=[text_of(word) for word in words]), without(words))
@@ -129,25 +119,6 @@ def test_rules_together_with_random_draws(served):
     drawn = {token for output in outputs for token in output.outputs[0].token_ids}
     assert drawn <= set(allowed) - {45, 46, 47}
     assert len(drawn) > 10
-
-
-def test_custom_logits_processor(served):
-    if not served.llm.llm_engine.vllm_config.model_config.logits_processors:
-        pytest.skip("this engine was started without the processor")
-
-    def multiples(divisor):
-        return lambda logits, outputs: forbid(logits, np.arange(VOCAB_SIZE) % divisor != 0)
-
-    check(
-        served,
-        [
-            (PROMPTS[0], parameters(extra_args={REQUEST_KEY: 7}), multiples(7)),
-            (PROMPTS[1], parameters(), unchanged),
-            (PROMPTS[2], parameters(extra_args={REQUEST_KEY: 100}), multiples(100)),
-        ],
-    )
-    with pytest.raises(ValueError, match="must be a positive integer, got 0"):
-        generate(served.llm, PROMPTS[:1], parameters(extra_args={REQUEST_KEY: 0}))
 
 
 @pytest.mark.parametrize(

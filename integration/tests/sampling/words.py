@@ -3,9 +3,10 @@
 from pathlib import Path
 from string import ascii_lowercase
 
-from ascend_integration.checkpoints.tiny import VOCAB_SIZE
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+
+from ascend_integration.checkpoints.tiny import VOCAB_SIZE
 
 WORDS = [first + second for first in ascii_lowercase for second in ascii_lowercase][:VOCAB_SIZE]
 SPECIAL = PADDING, BEGIN, END = WORDS[:3]
