@@ -1,8 +1,8 @@
 """bfloat16 and float16: the right token wherever rounding cannot decide, and logits within transformers' own error.
 
 The reference is transformers in float32 on the weights as rounded to the served type. How far a run in that type may be
-from it is taken from transformers too: its own run in that type, on the same tokens. Twice that error is the tolerance;
-a token is checked wherever the reference's best two logits are further apart than twice the tolerance.
+from it is taken from transformers too: its own run in that type, on the same tokens, gives the tolerance. A token
+is checked wherever the reference's best two logits are further apart than twice the tolerance.
 """
 
 from dataclasses import dataclass
@@ -72,8 +72,12 @@ def scored(request, tiny_folder, prompts) -> list[Scored]:
 
 @pytest.fixture(scope="module")
 def tolerance(scored: list[Scored]) -> float:
-    """Twice the largest error of transformers' own reduced-precision logits."""
-    return 2 * max(float((one.reduced - one.reference).abs().max()) for one in scored)
+    """Four times the root-mean-square error of transformers' own reduced-precision logits.
+
+    Rounding errors of many steps add up to nearly a normal distribution; ours is as wide, and independent of theirs.
+    """
+    errors = torch.cat([(one.reduced - one.reference).flatten() for one in scored])
+    return 4 * float(errors.square().mean().sqrt())
 
 
 def test_greedy_tokens_where_the_gap_decides(scored, tolerance):
