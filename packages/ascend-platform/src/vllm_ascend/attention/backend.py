@@ -15,8 +15,8 @@ from vllm_ascend.plugins import registry
 class AscendAttentionBackend(AttentionBackend):
     """Attention over a paged KV cache of shape ``[2, num_blocks, block_size, num_kv_heads, head_size]``.
 
-    Index 0 of the first dimension holds keys, 1 values; each half is a contiguous ``[blocks, block_size, heads * size]``
-    tensor, the layout ``npu_fused_infer_attention_score`` reads pages from.
+    Index 0 of the first dimension holds keys, 1 values; each half is a contiguous
+    ``[blocks, block_size, heads * size]`` tensor, the layout ``npu_fused_infer_attention_score`` reads pages from.
     """
 
     # float32 is for runtimes that accept it; the vendor's operators on hardware refuse it with their own message.

@@ -45,7 +45,7 @@ class AscendAttentionImpl(AttentionImpl[AscendAttentionMetadata]):
         if logits_soft_cap:
             raise NotImplementedError(
                 f"logits_soft_cap={logits_soft_cap}: npu_fused_infer_attention_score cannot cap attention logits, and "
-                "leaving the cap out would change the model; models with attention soft capping (Gemma 2) cannot run here"
+                "leaving the cap out would change the model; models with attention soft capping (Gemma 2) cannot run"
             )
         if attn_type not in (AttentionType.DECODER, *_ENCODER_TYPES):
             raise NotImplementedError(

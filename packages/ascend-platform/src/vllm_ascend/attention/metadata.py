@@ -43,8 +43,8 @@ def pad_requests(
     """Let requests without queries cover the padding tokens up to ``num_tokens``.
 
     The operator wants the last cumulative length to equal the number of query rows. Graph padding adds requests whose
-    query is empty and whose KV length is 0; each becomes a request of ``query_len`` tokens over as many KV tokens of the
-    page its (zeroed) block table row names, the null block. Its result is never read.
+    query is empty and whose KV length is 0; each becomes a request of ``query_len`` tokens over as many KV tokens of
+    the page its (zeroed) block table row names, the null block. Its result is never read.
 
     Args:
         query_ends: cumulative query lengths, not decreasing.
@@ -67,8 +67,8 @@ def pad_requests(
         lens.append(length)
     if shift != missing:
         raise RuntimeError(
-            f"{num_tokens} query rows for requests that end at row {query_ends[-1]}: the padding fits {shift} rows into "
-            f"empty requests, {missing} are needed; pad the batch by whole requests"
+            f"{num_tokens} query rows for requests that end at row {query_ends[-1]}: the padding fits {shift} rows "
+            f"into empty requests, {missing} are needed; pad the batch by whole requests"
         )
     return ends, lens
 

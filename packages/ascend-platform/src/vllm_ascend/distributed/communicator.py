@@ -1,7 +1,7 @@
 """The device communicator of vLLM's process groups on Ascend.
 
-HCCL is a ``torch.distributed`` backend, so vLLM's base class carries tensor, pipeline and data parallelism. What it lacks
-are the variable-length collectives, which HCCL has no single call for.
+HCCL is a ``torch.distributed`` backend, so vLLM's base class carries tensor, pipeline and data parallelism. What it
+lacks are the variable-length collectives, which HCCL has no single call for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The current stream without the cost of asking for it.
 
-``torch.npu.current_stream()`` builds a stream object through several layers of Python at every call; a decode step needs
-it more than once. The identity behind it is one call into the extension.
+``torch.npu.current_stream()`` builds a stream object through several layers of Python at every call; a decode step
+needs it more than once. The identity behind it is one call into the extension.
 """
 
 from __future__ import annotations

@@ -32,6 +32,6 @@ def weak_references(output: Any) -> Any:
     if output is None or isinstance(output, (bool, int, float, str)):
         return output
     raise TypeError(
-        f"a captured callable returned {type(output).__name__}; tensors, sequences of them and IntermediateTensors can be "
-        "returned from an ACL graph"
+        f"a captured callable returned {type(output).__name__}; tensors, sequences of them and IntermediateTensors can "
+        "be returned from an ACL graph"
     )

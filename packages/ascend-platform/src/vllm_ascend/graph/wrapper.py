@@ -61,8 +61,8 @@ class ACLGraphWrapper(CUDAGraphWrapper):
     """vLLM's static graph wrapper on ACL graphs.
 
     Construction, attribute access and bookkeeping are the base class's. A call whose forward context names this
-    wrapper's runtime mode captures the first time it sees a batch descriptor and replays afterwards; any other call runs
-    the callable as it is.
+    wrapper's runtime mode captures the first time it sees a batch descriptor and replays afterwards; any other call
+    runs the callable as it is.
     """
 
     def __init__(

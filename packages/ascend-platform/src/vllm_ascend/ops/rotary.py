@@ -20,7 +20,7 @@ else:
     _Base = object
 
 ROTARY_DIM_BYTES = 64
-"""``npu_mrope`` wants the rotated part of a head to be a multiple of 64 bytes: 32 half or 16 single precision numbers."""
+"""``npu_mrope`` wants the rotated part of a head to be a multiple of 64 bytes: 32 half or 16 single precision ones."""
 
 
 def operator_supports(rotary_dim: int, dtype: torch.dtype) -> bool:

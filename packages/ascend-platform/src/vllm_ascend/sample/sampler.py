@@ -1,4 +1,4 @@
-"""vLLM's sampler for the NPU: the same semantics, without vLLM's Triton kernels, and a short path for plain greedy steps."""
+"""vLLM's sampler for the NPU: the same semantics without vLLM's Triton kernels, and a short path for greedy steps."""
 
 from __future__ import annotations
 

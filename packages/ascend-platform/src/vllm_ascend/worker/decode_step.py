@@ -103,10 +103,15 @@ class DecodeStep:
         index = bisect_left(sizes, num_reqs)
         return min(sizes[index], self.max_rows) if index < len(sizes) else num_reqs
 
-    def prepare(self, num_reqs: int) -> None:
-        """Stage the batch and write the device inputs of rows ``[0, padded_rows(num_reqs))``."""
+    def prepare(self, num_reqs: int, rows: int | None = None) -> None:
+        """Stage the batch and write the device inputs of ``rows`` rows, by default ``padded_rows(num_reqs)``.
+
+        Calling it again for one step gives the same inputs, for another number of padding rows.
+        """
         runner, batch = self.runner, self.runner.input_batch
-        rows = self.rows = self.padded_rows(num_reqs)
+        rows = self.rows = self.padded_rows(num_reqs) if rows is None else rows
+        if rows > self.max_rows:
+            raise RuntimeError(f"a decode step of {rows} rows; the largest graph or batch has {self.max_rows}")
         views = self.views(rows)
         staged = views.staged_np
         computed = batch.num_computed_tokens_cpu[:num_reqs]

@@ -42,7 +42,7 @@ class AscendModelRunner(upstream.GPUModelRunner):
         self.cascade_attn_enabled = False
         adopt(self.input_batch.block_table)
         self.decode_step: DecodeStep | None = None
-        self.plain_decode = False
+        self.plain_decode: DecodeStep | None = None
         self.sampled_event = torch.npu.Event()
         self.sampler = self.make_sampler()
         if hasattr(self, "drafter"):
@@ -77,34 +77,36 @@ class AscendModelRunner(upstream.GPUModelRunner):
 
     def _prepare_inputs(self, scheduler_output: SchedulerOutput, num_scheduled_tokens: np.ndarray) -> tuple[Any, Any]:
         num_reqs = self.input_batch.num_reqs
-        self.plain_decode = (
-            self.decode_step is not None
-            and scheduler_output.total_num_scheduled_tokens == num_reqs
+        one_token_each = (
+            scheduler_output.total_num_scheduled_tokens == num_reqs
             and not scheduler_output.scheduled_spec_decode_tokens
         )
-        if not self.plain_decode:
+        self.plain_decode = self.decode_step if one_token_each else None
+        if self.plain_decode is None:
             return super()._prepare_inputs(scheduler_output, num_scheduled_tokens)
-        self.decode_step.prepare(num_reqs)
+        self.plain_decode.prepare(num_reqs)
         # Row i of the hidden states belongs to request i, so taking the logits' rows is a view.
         return slice(0, num_reqs), None
 
     def _get_slot_mappings(
         self, num_tokens_padded: int, num_reqs_padded: int, num_tokens_unpadded: int, ubatch_slices: Any = None
     ) -> tuple[Any, Any]:
-        if self.plain_decode and num_tokens_padded <= self.decode_step.rows:
-            views = self.decode_step.views(num_tokens_padded)
+        step = self.plain_decode
+        if step is not None:
+            if num_tokens_padded > step.rows:
+                # Another data-parallel rank asked for a larger graph than this batch alone would take.
+                step.prepare(num_tokens_unpadded, num_tokens_padded)
+            views = step.views(num_tokens_padded)
             return views.slots_by_group, views.slots_by_layer
         return super()._get_slot_mappings(num_tokens_padded, num_reqs_padded, num_tokens_unpadded, ubatch_slices)
 
     def _build_attention_metadata(self, num_tokens: int, num_reqs: int, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        if self.plain_decode:
-            rows = kwargs.get("num_tokens_padded") or num_tokens
-            if rows <= self.decode_step.rows and rows == (kwargs.get("num_reqs_padded") or num_reqs):
-                return self.decode_step.metadata(rows), None
+        if self.plain_decode is not None:
+            return self.plain_decode.metadata(kwargs.get("num_tokens_padded") or num_tokens), None
         return super()._build_attention_metadata(num_tokens, num_reqs, *args, **kwargs)
 
     def _dummy_run(self, *args: Any, **kwargs: Any) -> Any:
-        self.plain_decode = False
+        self.plain_decode = None
         return super()._dummy_run(*args, **kwargs)
 
     @torch.inference_mode()
@@ -114,24 +116,24 @@ class AscendModelRunner(upstream.GPUModelRunner):
             return super().sample_tokens(grammar_output)
         if grammar_output is not None:
             apply_grammar_bitmask(state.scheduler_output, grammar_output, self.input_batch.req_ids, state.logits)
-        if not self._samples_plainly():
+        step = self.plain_decode
+        if step is None or not self._samples_plainly():
             return super().sample_tokens(None)
         self.execute_model_state = None
         sampler_output = self._sample(state.logits, None)
-        return self._finish_plain_step(sampler_output, state)
+        return self._finish_plain_step(step, sampler_output, state)
 
     def _samples_plainly(self) -> bool:
-        """Whether the step ends with its sampled tokens: no draft, no prompt log-probability, no load balancing."""
+        """Whether a plain decode step ends with its sampled tokens: no prompt log-probability, no load balancing."""
         return (
-            self.plain_decode
-            and self.use_async_scheduling
+            self.use_async_scheduling
             and not self.num_prompt_logprobs
             and self.eplb_state is None
             and not envs.VLLM_COMPUTE_NANS_IN_LOGITS
             and not self.discard_request_mask.np[: self.input_batch.num_reqs].any()
         )
 
-    def _finish_plain_step(self, sampler_output: SamplerOutput, state: Any) -> AscendAsyncOutput:
+    def _finish_plain_step(self, step: DecodeStep, sampler_output: SamplerOutput, state: Any) -> AscendAsyncOutput:
         """Keep the samples for the next step, note one more (still unknown) token per request, and start the copy."""
         batch = self.input_batch
         num_reqs = batch.num_reqs
@@ -144,7 +146,7 @@ class AscendModelRunner(upstream.GPUModelRunner):
             raise RuntimeError(
                 f"a request has {ends.max()} tokens and sampled one more; max_model_len is {self.max_model_len}"
             )
-        rows = self.decode_step.arange[:num_reqs]
+        rows = step.arange[:num_reqs]
         batch.token_ids_cpu[rows, ends] = -1
         batch.is_token_ids[rows, ends] = True
         ends += 1

@@ -45,13 +45,13 @@ def decode_inputs(
 
     With ``position, source, token = staged`` per row: the row's input token is ``previous_tokens[source]`` if
     ``source >= 0`` and ``token`` otherwise, its position ``position``, its sequence length ``position + 1``, its slot
-    ``block_table[row, position // block_size] * block_size + position % block_size``. A negative position marks a padding
-    row: token 0, position 0, length 0, slot ``pad``.
+    ``block_table[row, position // block_size] * block_size + position % block_size``. A negative position marks a
+    padding row: token 0, position 0, length 0, slot ``pad``.
 
     Args:
         staged: int32 ``[3, rows]``, contiguous: positions, sources, tokens.
-        previous_tokens: int32 or int64 ``[previous rows, ...]``, last step's samples; the first element of a row counts.
-            None if every source is negative.
+        previous_tokens: int32 or int64 ``[previous rows, ...]``, last step's samples; the first element of a row
+            counts. None if every source is negative.
         block_table: int32 ``[>= rows, blocks]``, page numbers.
         block_size: tokens per page.
         input_ids: int32 ``[>= rows]``, written in place, as are the following.
