@@ -52,6 +52,12 @@ class EngineSettings:
 # 16 is less than most prompts, so prefills come in many chunks and mix with decodes; 256 splits the longest ones.
 ALL_SETTINGS = [EngineSettings(*point) for point in product((Graphs.EAGER, Graphs.FULL), (False, True), (16, 256))]
 
+# Opposite in everything, so that two engines show every value.
+OPPOSITE_SETTINGS = [
+    EngineSettings(graphs=Graphs.EAGER, prefix_caching=False, step_tokens=256),
+    EngineSettings(graphs=Graphs.FULL, prefix_caching=True, step_tokens=16),
+]
+
 # Every pair of values of two settings occurs: a fault of one setting or of two together shows. The rest is `slow`.
 PAIRWISE_SETTINGS = [
     EngineSettings(graphs=Graphs.EAGER, prefix_caching=False, step_tokens=256),
