@@ -226,12 +226,16 @@ class AscendPlatform(Platform):
         """
         if backend != cls.dist_backend:
             raise ValueError(f"process group backend {backend!r} is not possible on NPU; allowed: {cls.dist_backend!r}")
-        from torch.distributed import ProcessGroup
-        from torch_npu._C._distributed_c10d import ProcessGroupHCCL
+        from torch.distributed import Backend, ProcessGroup
+        from torch.distributed.distributed_c10d import _DistributedBackendOptions
 
-        options = ProcessGroupHCCL.Options()
-        options._timeout = timeout
-        hccl = ProcessGroupHCCL(prefix_store, group_rank, group_size, options)
+        # torch_npu registers how an HCCL backend is made; torch keeps it here and has no public way to call it alone.
+        options = _DistributedBackendOptions()
+        options.store, options.timeout = prefix_store, timeout
+        options.group_rank, options.group_size = group_rank, group_size
+        options.global_ranks_in_group = list(range(group_size))
+        options.group_id = f"stateless_{cls.dist_backend}"
+        hccl = Backend._plugins[backend.upper()].creator_fn(options, None)
         hccl._set_sequence_number_for_group()
         group = ProcessGroup(prefix_store, group_rank, group_size)
         group._set_default_backend(ProcessGroup.BackendType.CUSTOM)
