@@ -44,8 +44,8 @@ class AscendTopKTopPSampler(TopKTopPSampler):
         if self.logprobs_mode == "processed_logits":
             processed = logits
         elif self.logprobs_mode == "processed_logprobs":
-            processed = logits.log_softmax(dim=-1, dtype=torch.float32)
-        probabilities = logits.softmax(dim=-1, dtype=torch.float32)
+            processed = logits.log_softmax(dim=-1)
+        probabilities = logits.softmax(dim=-1)
         return random_sample(probabilities, generators, self.use_fp64_gumbel), processed
 
 

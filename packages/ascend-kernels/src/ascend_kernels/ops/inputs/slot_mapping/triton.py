@@ -32,7 +32,7 @@ def slot_mapping_kernel(
                 tl.store(slots + token, tl.zeros([BLOCK], dtype=tl.int32) + pad, mask=token < num_slots)
         else:
             end = tl.load(query_start_loc + request + 1)
-            row = block_table + request.to(tl.int64) * table_stride
+            row = block_table + request * table_stride
             for start in range(first, end, BLOCK):
                 token = start + lane
                 inside = token < end
