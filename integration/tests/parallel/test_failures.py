@@ -7,8 +7,8 @@ import pytest
 
 from .processes import driver
 
-SECONDS_TO_START = 150
-SECONDS_TO_FAIL = 60
+SECONDS_TO_START = 400
+SECONDS_TO_FAIL = 90
 
 pytestmark = pytest.mark.timeout(SECONDS_TO_START + SECONDS_TO_FAIL + 60)
 

@@ -4,7 +4,7 @@ import pytest
 
 from .processes import driver
 
-SECONDS = 150
+SECONDS = 400
 
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 
