@@ -11,7 +11,42 @@ import torch.distributed
 from torch.distributed import distributed_c10d
 
 
-def _create(options: Any, group_options: Any) -> Any:
+class _Works:
+    """Several pieces of communication, waited for as one."""
+
+    def __init__(self, works: list[Any]) -> None:
+        self._works = works
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Wait for all of them."""
+        for work in self._works:
+            work.wait() if timeout is None else work.wait(timeout)
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether all have finished."""
+        return all(work.is_completed() for work in self._works)
+
+
+def batch_isend_irecv(
+    self: torch.distributed.ProcessGroupGloo, kinds: list[str], tensors: list[torch.Tensor], ranks: list[int]
+) -> _Works:
+    """Start sends and receives of NPU tensors together, as torch_npu's ProcessGroupHCCL does.
+
+    Args:
+        kinds: "isend" or "irecv", one per tensor.
+        tensors: contiguous NPU tensors to send from or receive into.
+        ranks: the peers, as ranks of this group.
+    """
+    if torch.npu.is_current_stream_capturing():
+        raise RuntimeError("batch_isend_irecv cannot be captured into a graph on the simulated NPU")
+    torch.npu.current_stream().synchronize()
+    memory = [torch.ops.ascend_sim.alias(tensor) for tensor in tensors]
+    start = {"isend": self.send, "irecv": self.recv}
+    return _Works([start[kind]([item], rank, 0) for kind, item, rank in zip(kinds, memory, ranks, strict=True)])
+
+
+def _create(options: Any, group_options: Any) -> torch.distributed.ProcessGroupGloo:
     """Make a group's backend; `group_options` (ProcessGroupHCCL.Options) tunes hardware and has no effect."""
     return torch.distributed.ProcessGroupGloo(
         options.store, options.group_rank, options.group_size, timeout=options.timeout
@@ -26,3 +61,6 @@ def install() -> None:
     if "HCCL" not in backend._plugins:
         raise RuntimeError("torch_npu has not registered the backend 'hccl' with torch.distributed")
     backend._plugins["HCCL"] = backend._BackendPlugin(_create, True)
+    # torch_npu calls this on the backend object. A subclass would not do: a backend that C++ holds comes back to Python
+    # as its C++ class.
+    torch.distributed.ProcessGroupGloo.batch_isend_irecv = batch_isend_irecv  # type: ignore[attr-defined]

@@ -24,6 +24,34 @@ class CompletedWork : public c10d::Work {
   std::vector<at::Tensor> result_;
 };
 
+// gloo's Work under the name of the operator that began it.
+class GlooWork : public c10d::Work {
+ public:
+  GlooWork(c10::intrusive_ptr<c10d::Work> work, const std::string& name, std::vector<at::Tensor> result)
+      : work_(std::move(work)), name_(name), result_(std::move(result)) {}
+  bool isCompleted() override { return work_->isCompleted(); }
+  bool isSuccess() const override { return work_->isSuccess(); }
+  std::exception_ptr exception() const override { return work_->exception(); }
+  int sourceRank() const override { return work_->sourceRank(); }
+  std::vector<at::Tensor> result() override { return result_; }
+  void synchronize() override { wait(kNoTimeout); }
+  bool wait(std::chrono::milliseconds timeout) override {
+    try {
+      return work_->wait(timeout);
+    } catch (const std::exception& error) {
+      TORCH_CHECK(false, name_, " on the simulated HCCL (over gloo) failed: ", error.what());
+    }
+  }
+  void abort() override { work_->abort(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return work_->getFuture(); }
+  uint64_t getSequencenumber() const override { return work_->getSequencenumber(); }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+  const std::string& name_;  // of the operator's record, which lives as long as the process
+  std::vector<at::Tensor> result_;
+};
+
 std::mutex shadows_lock;
 std::unordered_map<c10d::ProcessGroup*, std::pair<c10::weak_intrusive_ptr<c10d::ProcessGroup>, c10::intrusive_ptr<c10d::ProcessGroup>>> shadows;
 
@@ -56,6 +84,8 @@ at::Tensor as_gloo_type(const at::Tensor& tensor) {
 
 void run_collective(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack) {
   const size_t base = stack->size() - info.arguments;
+  std::vector<at::Tensor> outputs;
+  collect_tensors((*stack)[base], outputs);
   for (int i = 0; i < info.arguments; i++) {
     auto& value = (*stack)[base + i];
     if (i == info.process_group) value = c10::IValue(shadow(value.toCustomClass<c10d::ProcessGroup>()));
@@ -66,6 +96,12 @@ void run_collective(const c10::OperatorHandle& op, const OpInfo& info, torch::ji
   } catch (const std::exception& error) {
     TORCH_CHECK(false, info.name, " on the simulated HCCL (over gloo) failed: ", error.what());
   }
+  for (size_t i = base; i < stack->size(); i++)
+    if ((*stack)[i].isObject()) {
+      c10::intrusive_ptr<c10d::Work> work =
+          c10::make_intrusive<GlooWork>((*stack)[i].toCustomClass<c10d::Work>(), info.name, outputs);
+      (*stack)[i] = c10::IValue(std::move(work));
+    }
 }
 
 void wait_collective(const torch::jit::Stack& results) {
