@@ -35,8 +35,10 @@ STORY = "Once upon a time there was a"
 def llm() -> Iterator[LLM]:
     with in_process_engine(
         str(smollm2_checkpoint()),
+        # In bfloat16 the rounding of a matrix product depends on the batch, and with it a token once in a while.
+        dtype="float32",
+        additional_config={"allow_float32": True},
         max_model_len=256,
-        block_size=128,
         async_scheduling=True,
         compilation_config={"cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": GRAPH_SIZES},
     ) as engine:
@@ -121,10 +123,18 @@ def test_impossible_constraints_are_refused_and_the_engine_goes_on(llm, free_alo
 
 
 def test_constraints_of_two_backends_on_one_engine(llm, free_alone):
-    """xgrammar has no `multipleOf`, for which vLLM chooses another backend; one engine has but one backend."""
-    even = {"type": "integer", "multipleOf": 2, "minimum": 0, "maximum": 1000}
-    (valid,) = generate(llm, ["A code: "], constrained(0.0, regex=REGEX))
-    assert re.fullmatch(REGEX, valid.text)
-    with pytest.raises(ValueError, match="backend"):
-        generate(llm, ["An even number: "], constrained(0.0, max_tokens=8, json=even))
+    """xgrammar ignores `multipleOf`, so vLLM chooses another backend for it; but one engine has one backend.
+
+    A constraint that the engine's backend cannot keep must be refused or kept, never dropped.
+    """
+    thousands = {"type": "integer", "multipleOf": 1000, "minimum": 1, "maximum": 9999}
+    (code,) = generate(llm, ["A code: "], constrained(0.0, regex=REGEX))
+    assert re.fullmatch(REGEX, code.text)
+    try:
+        (number,) = generate(llm, ["A number: "], constrained(0.0, json=thousands))
+    except ValueError as refusal:
+        if "backend" not in str(refusal):
+            raise
+    else:
+        jsonschema.validate(json.loads(number.text), thousands)
     assert generate(llm, [STORY], free())[0].text == free_alone
