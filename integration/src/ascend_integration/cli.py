@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from ascend_integration.checkpoints import CheckpointError, smollm2_checkpoint
-from ascend_integration.demo.command import DEFAULT_QUESTION, DemoOptions, run_demo
+from ascend_integration.demo.command import DEFAULT_QUESTION, DEFAULT_SYSTEM, DemoOptions, run_demo
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Demo and checkpoints of vllm-ascend.")
 
@@ -14,6 +14,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Demo and che
 @app.command()
 def demo(
     question: Annotated[str, typer.Option(help="What to ask the model.")] = DEFAULT_QUESTION,
+    system: Annotated[str, typer.Option(help="System message of the chat.")] = DEFAULT_SYSTEM,
     model: Annotated[
         str | None, typer.Option(help="Checkpoint folder or Hugging Face name; SmolLM2-135M-Instruct by default.")
     ] = None,
@@ -24,7 +25,7 @@ def demo(
     ] = None,
 ) -> None:
     """Serve a model with `vllm serve` on the NPU and stream one chat answer; non-zero exit if anything is wrong."""
-    options = DemoOptions(question, model, max_tokens, start_timeout, tuple(serve_arguments or ()))
+    options = DemoOptions(question, system, model, max_tokens, start_timeout, tuple(serve_arguments or ()))
     raise typer.Exit(run_demo(options, Console(highlight=False)))
 
 

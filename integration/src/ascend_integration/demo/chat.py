@@ -29,15 +29,23 @@ class ChatAnswer:
 
 
 def stream_chat(
-    client: httpx.Client, model: str, question: str, max_tokens: int, on_text: Callable[[str], None]
+    client: httpx.Client,
+    model: str,
+    question: str,
+    max_tokens: int,
+    on_text: Callable[[str], None],
+    system: str | None = None,
 ) -> ChatAnswer:
     """Ask `question` greedily and hand every piece of the answer to `on_text` as it arrives.
 
+    `system` takes the place of the default system message in the model's chat template.
+
     Raises `ChatError` when the server answers with an error or the stream ends without a token count.
     """
+    instructions = [] if system is None else [{"role": "system", "content": system}]
     request = {
         "model": model,
-        "messages": [{"role": "user", "content": question}],
+        "messages": [*instructions, {"role": "user", "content": question}],
         "temperature": 0,
         "max_tokens": max_tokens,
         "stream": True,
