@@ -46,7 +46,7 @@ class Scored:
         ("gemma3", "bf16", Graphs.EAGER),
         ("sinks", "bf16", Graphs.FULL),
         ("llama", "fp16", Graphs.FULL),
-        ("gemma3", "fp16", Graphs.FULL),
+        ("qwen3", "fp16", Graphs.FULL),
         ("sinks", "fp16", Graphs.EAGER),
     ],
     ids=lambda param: f"{param[0]}-{param[1]}-{param[2].name.lower()}",
