@@ -19,7 +19,7 @@ def demo(
         str | None, typer.Option(help="Checkpoint folder or Hugging Face name; SmolLM2-135M-Instruct by default.")
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 64,
-    start_timeout: Annotated[float, typer.Option(min=1, help="Seconds the server may take to start.")] = 240,
+    start_timeout: Annotated[float, typer.Option(min=1, help="Seconds the server may take to start.")] = 600,
     serve_arguments: Annotated[
         list[str] | None, typer.Argument(help="Further arguments of `vllm serve`, after `--`.")
     ] = None,
