@@ -123,7 +123,7 @@ def test_impossible_constraints_are_refused_and_the_engine_goes_on(llm, free_alo
 
 
 def test_constraints_of_two_backends_on_one_engine(llm, free_alone):
-    """xgrammar ignores `multipleOf`, so vLLM chooses another backend for it; but one engine has one backend.
+    """For `multipleOf` vLLM chooses another backend than xgrammar; but one engine has one backend, its first request's.
 
     A constraint that the engine's backend cannot keep must be refused or kept, never dropped.
     """
