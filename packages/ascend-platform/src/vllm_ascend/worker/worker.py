@@ -93,10 +93,14 @@ class AscendWorker(Worker):
             or parallel.nnodes_within_dp != 1
         ):
             return 0
+        devices = parallel.pipeline_parallel_size * parallel.tensor_parallel_size
+        if torch.npu.device_count() == devices:
+            # vLLM narrows what an engine core it launches can see to its replica's devices; in process it does not.
+            return 0
         replica = parallel.data_parallel_rank_local
         if replica is None:
             replica = parallel.data_parallel_index
-        return replica * parallel.pipeline_parallel_size * parallel.tensor_parallel_size
+        return replica * devices
 
     def _maybe_get_memory_pool_context(self, tag: str) -> AbstractContextManager[None]:
         # Weights and KV cache come from torch's caching allocator; only sleep mode would need pools of its own.
