@@ -14,7 +14,10 @@ NEW_TOKENS = 20
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A two-layer random Llama in this process: graphs of 1, 2 and 4 requests, up to 5 requests, 16 tokens a step."""
+    """A two-layer random Llama in this process: up to 5 requests, 16 tokens a step.
+
+    Graphs of 1, 2 and 4 requests are captured; the size 8 is more than a batch has requests.
+    """
     patch = pytest.MonkeyPatch()
     patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -30,7 +33,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     LlamaForCausalLM(config).bfloat16().save_pretrained(folder)
     llm = LLM(
         str(folder), skip_tokenizer_init=True, max_model_len=320, max_num_batched_tokens=16, max_num_seqs=5,
-        kv_cache_memory_bytes=16 << 20, block_size=128, compilation_config={"cudagraph_capture_sizes": [1, 2, 4]},
+        kv_cache_memory_bytes=16 << 20, block_size=128, compilation_config={"cudagraph_capture_sizes": [1, 2, 4, 8]},
     )  # fmt: skip
     yield llm
     core = llm.llm_engine
@@ -120,3 +123,30 @@ def test_the_short_path_launches_few_operators(engine: Any) -> None:
     views = step.views(rows)
     assert views.staged_flat.numel() == 3 * rows
     assert views is step.views(rows)
+
+
+def prompt_logprobs(output: Any) -> list[float]:
+    """Log-probability of each prompt token after the first."""
+    return [next(iter(step.values())).logprob for step in output.prompt_logprobs[1:]]
+
+
+def test_prompt_logprobs_of_prompts_read_token_by_token(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts that are read one token a step look like decodes; their log-probabilities are those of whole prompts."""
+    from vllm import SamplingParams
+
+    prompts = [{"prompt_token_ids": tokens} for tokens in ([7, 9, 11, 13, 15, 17], [20, 30, 40])]
+    wish = SamplingParams(temperature=0, max_tokens=2, ignore_eos=True, detokenize=False, prompt_logprobs=0)
+    whole = [prompt_logprobs(output) for output in engine.generate(prompts, wish, use_tqdm=False)]
+    scheduler = engine.llm_engine.engine_core.engine_core.scheduler
+    monkeypatch.setattr(scheduler.scheduler_config, "long_prefill_token_threshold", 1)
+    stepwise = [prompt_logprobs(output) for output in engine.generate(prompts, wish, use_tqdm=False)]
+    for got, expected in zip(stepwise, whole, strict=True):
+        # bfloat16 activations; the rows differ by whole units.
+        assert got == pytest.approx(expected, abs=0.1)
+
+
+def test_a_step_staged_again_leaves_the_first_copy_alone(engine: Any) -> None:
+    """A pinned buffer is read by its copy after the call returns, so a second staging must not write into it."""
+    step = runner_of(engine).decode_step
+    storages = {step.views(rows).staged_cpu.untyped_storage().data_ptr() for rows in (2, 4)}
+    assert len(storages) == 2

@@ -32,7 +32,8 @@ class _Views:
     def __init__(self, step: DecodeStep, rows: int) -> None:
         runner = step.runner
         count = FIELDS * rows
-        self.staged_cpu = step.staged_cpu[:count]
+        # Of its own: a step that is staged again for more rows must not write where the first copy may still read.
+        self.staged_cpu = torch.zeros(count, dtype=torch.int32, pin_memory=runner.pin_memory)
         self.staged_np = self.staged_cpu.numpy().reshape(FIELDS, rows)
         self.staged_flat = step.staged[:count]
         self.staged = self.staged_flat.view(FIELDS, rows)
@@ -52,12 +53,7 @@ class DecodeStep:
 
     def __init__(self, runner: AscendModelRunner, kv_cache_config: KVCacheConfig) -> None:
         self.runner = runner
-        rows = runner.max_num_reqs
-        capture_sizes = runner.cudagraph_batch_sizes
-        if capture_sizes:
-            rows = max(rows, capture_sizes[-1])
-        rows = min(rows, runner.max_num_tokens)
-        self.staged_cpu = torch.zeros(FIELDS * rows, dtype=torch.int32, pin_memory=runner.pin_memory)
+        rows = min(runner.max_num_reqs, runner.max_num_tokens)
         self.staged = torch.zeros(FIELDS * rows, dtype=torch.int32, device=runner.device)
         self.max_rows = rows
         self.layer_names = [group.layer_names for group in kv_cache_config.kv_cache_groups]
@@ -98,10 +94,13 @@ class DecodeStep:
         return views
 
     def padded_rows(self, num_reqs: int) -> int:
-        """The batch size that the step's graph was captured for, or ``num_reqs`` without one."""
+        """The batch size that the step's graph was captured for, or ``num_reqs`` without one.
+
+        Captured sizes above the largest batch are for prefills: the per-request buffers have no rows for them.
+        """
         sizes = self.runner.cudagraph_batch_sizes
         index = bisect_left(sizes, num_reqs)
-        return min(sizes[index], self.max_rows) if index < len(sizes) else num_reqs
+        return sizes[index] if index < len(sizes) and sizes[index] <= self.max_rows else num_reqs
 
     def prepare(self, num_reqs: int, rows: int | None = None) -> None:
         """Stage the batch and write the device inputs of ``rows`` rows, by default ``padded_rows(num_reqs)``.
@@ -111,7 +110,7 @@ class DecodeStep:
         runner, batch = self.runner, self.runner.input_batch
         rows = self.rows = self.padded_rows(num_reqs) if rows is None else rows
         if rows > self.max_rows:
-            raise RuntimeError(f"a decode step of {rows} rows; the largest graph or batch has {self.max_rows}")
+            raise RuntimeError(f"a decode step of {rows} rows; the largest batch has {self.max_rows}")
         views = self.views(rows)
         staged = views.staged_np
         computed = batch.num_computed_tokens_cpu[:num_reqs]

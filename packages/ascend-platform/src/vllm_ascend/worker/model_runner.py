@@ -80,6 +80,8 @@ class AscendModelRunner(upstream.GPUModelRunner):
         one_token_each = (
             scheduler_output.total_num_scheduled_tokens == num_reqs
             and not scheduler_output.scheduled_spec_decode_tokens
+            # Prompt log-probabilities are cut out by the query offsets, which only the general path stages.
+            and not self.num_prompt_logprobs
         )
         self.plain_decode = self.decode_step if one_token_each else None
         if self.plain_decode is None:
@@ -124,10 +126,9 @@ class AscendModelRunner(upstream.GPUModelRunner):
         return self._finish_plain_step(step, sampler_output, state)
 
     def _samples_plainly(self) -> bool:
-        """Whether a plain decode step ends with its sampled tokens: no prompt log-probability, no load balancing."""
+        """Whether a plain decode step ends with its sampled tokens: no load balancing, no request inside its prompt."""
         return (
             self.use_async_scheduling
-            and not self.num_prompt_logprobs
             and self.eplb_state is None
             and not envs.VLLM_COMPUTE_NANS_IN_LOGITS
             and not self.discard_request_mask.np[: self.input_batch.num_reqs].any()
