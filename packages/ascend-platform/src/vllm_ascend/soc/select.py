@@ -109,6 +109,6 @@ def active_profile(profiles: Mapping[str, SocProfile] = BUILT_IN, key: str | Non
     if explicit or differing:
         raise SocError(
             f"this device is a {found.name} ({_chip()[0]!r}), but the engine was configured for {configured.name}; "
-            f'set {SOC_VARIABLE}={found.name} or "soc_profile": {found.name!r} in --additional-config'
+            f'set {SOC_VARIABLE}={found.name} or "soc_profile": "{found.name}" in --additional-config'
         )
     return found
