@@ -8,10 +8,10 @@ __all__ = ["active", "install"]
 
 
 def active() -> bool:
-    """Whether this process runs on the simulated NPU."""
+    """Whether torch_npu runs on the simulated NPU in this process."""
     from ascend_sim import preload
 
-    return preload.ACTIVE
+    return preload.EXPECTED
 
 
 def install() -> None:
@@ -23,7 +23,7 @@ def install() -> None:
     from ascend_sim import preload
 
     if preload.EXPECTED:
-        import torch_npu  # noqa: F401  (completes or explains what is missing)
+        import torch_npu  # noqa: F401  (activates the simulation, or explains why not)
 
         from ascend_sim import runtime
 

@@ -63,4 +63,4 @@ def install() -> None:
     backend._plugins["HCCL"] = backend._BackendPlugin(_create, True)
     # torch_npu calls this on the backend object. A subclass would not do: a backend that C++ holds comes back to Python
     # as its C++ class.
-    torch.distributed.ProcessGroupGloo.batch_isend_irecv = batch_isend_irecv  # type: ignore[attr-defined]
+    torch.distributed.ProcessGroupGloo.batch_isend_irecv = batch_isend_irecv

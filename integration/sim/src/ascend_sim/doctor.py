@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from ascend_sim import location, preload
 from ascend_sim.settings import SettingsError, load_settings
@@ -38,16 +39,22 @@ def _build() -> Finding:
 
 
 def _activity() -> Finding:
-    if preload.ACTIVE:
-        return Finding("active in this process")
+    if preload.EXPECTED:
+        return Finding("torch_npu runs on the simulation here")
     if os.environ.get("ASCEND_SIM") == "0":
         return Finding("off: ASCEND_SIM=0")
-    cann = location.real_cann()
+    cann = preload.real_cann()
     if cann:
         return Finding(f"off: a real CANN is present ({cann})")
-    loaded = "ascend_sim.preload" in sys.modules
-    hint = "build it" if loaded else "zz_ascend_sim.pth is missing from site-packages: reinstall ascend-sim"
-    return Finding(f"not active in this process: {hint}", True)
+    return Finding("torch_npu is not on this interpreter's path", True)
+
+
+def _start() -> Finding:
+    """Whether interpreters of this environment prepare for the simulation when they start."""
+    name = "zz_ascend_sim.pth"
+    if any((Path(folder) / name).exists() for folder in sys.path):
+        return Finding("prepared at interpreter start")
+    return Finding(f"{name} is missing from site-packages: reinstall ascend-sim", True)
 
 
 def _settings() -> list[Finding]:
@@ -61,4 +68,4 @@ def _settings() -> list[Finding]:
 
 def examine() -> list[Finding]:
     """Everything worth knowing about this installation, in reading order."""
-    return [*_packages(), _build(), _activity(), *_settings()]
+    return [*_packages(), _build(), _start(), _activity(), *_settings()]

@@ -1,42 +1,57 @@
-"""Interpreter start, from `zz_ascend_sim.pth`: map the simulated CANN so that torch_npu finds it by soname.
+"""Interpreter start, from `zz_ascend_sim.pth`: torch_npu, should it be imported, is to find the simulated CANN.
 
-Does nothing where a real CANN is present, torch_npu is not installed, or `ASCEND_SIM=0`. Must cost little and never
-raise: problems are kept and told when torch_npu is imported.
+Does nothing where a real CANN is present, torch_npu is not installed, or `ASCEND_SIM=0`. It runs in every process of
+the environment, so it must cost little and never raise; everything else waits for the import of torch_npu.
 """
-# ruff: noqa: PTH118
+# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH120
 # os.path rather than pathlib, whose import would take longer than all that happens here.
 
 import os
 import sys
 
-from ascend_sim import location
+TYPE_CHECKING = False  # typing is not imported for it
+if TYPE_CHECKING:
+    from pathlib import Path
 
-EXPECTED = False  # this process should run on the simulation
-ACTIVE = False  # and it does: the libraries are mapped
-BUILD: str | None = None  # folder of the build that is mapped
+EXPECTED = False  # torch_npu runs on the simulation in this process
+BUILD: "Path | None" = None  # folder of its build, once torch_npu has been imported
+
+
+def real_cann() -> str | None:
+    """Where a real CANN is, by the variables its setup script sets; None without one."""
+    for variable in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"):
+        if os.environ.get(variable):
+            return f"{variable}={os.environ[variable]}"
+    for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        if folder and os.path.isfile(os.path.join(folder, "libascendcl.so")):
+            return os.path.join(folder, "libascendcl.so")
+    return None
 
 
 class _TorchNpuHook:
-    """Meta path finder that acts just before torch_npu is imported: applies the settings, or explains a problem."""
-
-    def __init__(self, problem: str | None, stale: bool) -> None:
-        self.problem = problem
-        self.stale = stale  # there was a build before the sources changed
+    """Meta path finder that acts just before torch_npu is imported: activates the simulation, or explains a problem."""
 
     def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
+        global BUILD
         if name != "torch_npu":
             return None
-        if self.stale:
-            self.problem, self.stale = _rebuild(), False
-        if self.problem is not None:
+        from ascend_sim import activation
+
+        try:
+            BUILD = activation.activate()
+        except activation.ActivationError as error:
             from importlib.machinery import ModuleSpec
 
-            return ModuleSpec(name, self)  # type: ignore[arg-type]
+            return ModuleSpec(name, _Explanation(str(error)))  # type: ignore[arg-type]
         sys.meta_path.remove(self)
-        from ascend_sim import runtime
-
-        runtime.configure()
         return None
+
+
+class _Explanation:
+    """Loader of a module that cannot be imported. Whoever only looks for the module still finds it."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
 
     def create_module(self, spec):  # type: ignore[no-untyped-def]
         return None
@@ -45,57 +60,21 @@ class _TorchNpuHook:
         raise ImportError(self.problem)
 
 
-def _rebuild() -> str | None:
-    """Bring the build up to date after an edit of its sources, and map it. Returns what went wrong."""
-    import subprocess
-
-    print("ascend-sim: the sources have changed, building", file=sys.stderr)
-    result = subprocess.run([sys.executable, "-m", "ascend_sim", "build"], capture_output=True, text=True)
-    if result.returncode:
-        return f"The simulated CANN could not be built from the changed sources.\n{result.stdout}{result.stderr}"
-    return _activate(location.build_directory(location.installed_versions()))
-
-
-def _activate(directory: str) -> str | None:
-    """Map a build's libraries. Returns what went wrong."""
-    global ACTIVE, BUILD
-    from _ctypes import dlopen  # what ctypes.CDLL calls; importing ctypes itself takes several milliseconds
-
-    try:
-        for name in (location.RUNTIME, *location.CANN_LIBRARIES):
-            dlopen(os.path.join(directory, name), os.RTLD_GLOBAL | os.RTLD_LAZY)
-    except OSError as error:
-        repair = f"{sys.executable} -m ascend_sim build --force"
-        return f"The simulated CANN in {directory} cannot be loaded ({error}): run `{repair}`."
-    ACTIVE, BUILD = True, directory
+def preload() -> None:
+    """Prepare this process for the simulation if it should run on it."""
+    global EXPECTED
+    if os.environ.get("ASCEND_SIM") == "0" or real_cann():
+        return
+    if not any(os.path.isdir(os.path.join(folder, "torch_npu")) for folder in sys.path):
+        return
+    EXPECTED = True
     os.environ["TASK_QUEUE_ENABLE"] = "0"  # no launch thread between an operator and its kernel
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # an idle OpenMP team must not spin on a core others need
     os.environ.setdefault("ASCEND_KERNELS_BACKEND", "naive")
     if os.environ.get("TRITON_INTERPRET") == "1":  # triton-ascend looks for its compiler before it believes in an NPU
-        os.environ["PATH"] = f"{os.path.join(directory, 'bin')}:{os.environ.get('PATH', '')}"
-    return None
-
-
-def preload() -> None:
-    """Map the simulated CANN if this process should have one."""
-    global EXPECTED
-    if os.environ.get("ASCEND_SIM") == "0" or location.real_cann():
-        return
-    versions = location.installed_versions()
-    if len(versions) != 2:
-        return
-    EXPECTED = True
-    directory = location.build_directory(versions)
-    if location.is_complete(directory):
-        hook = _TorchNpuHook(_activate(directory), stale=False)
-    else:
-        hook = _TorchNpuHook(
-            f"torch_npu {versions['torch_npu']} needs CANN or its simulation, and the simulation has not been built "
-            f"for torch {versions['torch']} and these sources: run `{sys.executable} -m ascend_sim build` "
-            "(or set ASCEND_SIM=0 to leave the simulation out).",
-            stale=location.has_older_build(versions),
-        )
-    sys.meta_path.insert(0, hook)
+        tools = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools")
+        os.environ["PATH"] = f"{tools}:{os.environ.get('PATH', '')}"
+    sys.meta_path.insert(0, _TorchNpuHook())
 
 
 preload()

@@ -13,9 +13,6 @@ from pathlib import Path
 from ascend_sim import location
 from ascend_sim.builder import symbols
 
-# What triton-ascend asks of the Ascend compiler when its kernels are only interpreted: to exist and name its target.
-BISHENG = "#!/bin/sh\n# Stands in for the Ascend compiler when Triton kernels are interpreted.\necho hiipu64\n"
-
 Report = Callable[[str], None]
 
 
@@ -121,7 +118,7 @@ PARTS = (
 
 def _make_parts(target: Path, sources: Path, siblings: list[Path], tools: Tools, report: Report) -> None:
     for part, products, folders, compile_part in PARTS:
-        mark = f"{part}-{location.source_digest(str(sources), folders)}"
+        mark = f"{part}-{location.source_digest(sources, folders)}"
         made = next((folder for folder in siblings if (folder / mark).exists()), None)
         if made:
             report(f"{part}: unchanged")
@@ -131,10 +128,6 @@ def _make_parts(target: Path, sources: Path, siblings: list[Path], tools: Tools,
             report(f"{part}: compiling")
             compile_part(target, sources, tools)
         (target / mark).touch()
-    bisheng = target / "bin" / "bisheng"
-    bisheng.parent.mkdir()
-    bisheng.write_text(BISHENG)
-    bisheng.chmod(0o755)
     (target / location.COMPLETE).touch()
 
 
@@ -161,7 +154,7 @@ def build(force: bool = False, report: Report = lambda text: None) -> Path:
         BuildError: a package, a compiler or the permission to write is missing, or the compiler fails.
     """
     versions, site = _packages()
-    root = Path(location.cache_root())
+    root = location.cache_root()
     try:
         root.mkdir(parents=True, exist_ok=True)
         lock = (root / "lock").open("w")
@@ -169,8 +162,8 @@ def build(force: bool = False, report: Report = lambda text: None) -> Path:
         raise BuildError(f"cannot write to {root} ({error}); set ASCEND_SIM_CACHE_DIR to another folder") from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two builds at once: the second finds the first one's result
-        final = Path(location.build_directory(versions))
-        if location.is_complete(str(final)) and not force:
+        final = location.build_directory(versions)
+        if location.is_complete(final) and not force:
             report(f"up to date: {final}")
             return final
         tools = Tools(
@@ -184,11 +177,8 @@ def build(force: bool = False, report: Report = lambda text: None) -> Path:
         try:
             sources = target / "csrc"  # a copy, so that the digest and the compiler see the same even if a file changes
             shutil.copytree(location.SOURCES, sources)
-            final = Path(location.build_directory(versions, str(sources)))
-            same_versions = final.name.removesuffix(location.source_digest(str(sources)))
-            siblings = (
-                [] if force else sorted(path.parent for path in root.glob(f"{same_versions}*/{location.COMPLETE}"))
-            )
+            final = location.build_directory(versions, sources)
+            siblings = [] if force else location.complete_builds(versions)
             _make_parts(target, sources, siblings, tools, report)
             _replace(final, target)
         finally:

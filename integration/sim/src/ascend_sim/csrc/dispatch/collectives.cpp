@@ -38,6 +38,8 @@ class GlooWork : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override {
     try {
       return work_->wait(timeout);
+    } catch (const c10::Error& error) {
+      TORCH_CHECK(false, name_, " on the simulated HCCL (over gloo) failed: ", error.what_without_backtrace());
     } catch (const std::exception& error) {
       TORCH_CHECK(false, name_, " on the simulated HCCL (over gloo) failed: ", error.what());
     }

@@ -48,13 +48,17 @@ void Task::run() {
 
 int run_task(void* context) {
   auto* task = static_cast<Task*>(context);
+  std::string problem;  // the caller is C: the text travels through the runtime's error message
   try {
     task->run();
     return 0;
-  } catch (const std::exception& error) {  // the caller is C: the text travels through the runtime's error message
-    sim_report((task->info->name + " failed on the simulated device: " + error.what()).c_str());
-    return 507011;  // ACL_ERROR_RT_MODEL_EXECUTE
+  } catch (const c10::Error& error) {
+    problem = error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    problem = error.what();
   }
+  sim_report((task->info->name + " failed on the simulated device: " + problem).c_str());
+  return 507011;  // ACL_ERROR_RT_MODEL_EXECUTE
 }
 
 // ---- shapes of results that are not computed yet ----
