@@ -76,6 +76,8 @@ def installed_from(environment: Environment, wheels: Path) -> set[str]:
 def expected(block: InstallBlock) -> set[str]:
     """The members that the text of a block asks for, with what they require."""
     text = " ".join(block.lines)
+    if "dist/ascend_sim-" in text:
+        return {"ascend-sim"}
     names = {"ascend-kernels"} if "dist/" in text else set()
     if "vllm_ascend-" in text:
         extras = text.partition("[")[2].partition("]")[0].split(",")

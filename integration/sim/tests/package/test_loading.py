@@ -89,10 +89,14 @@ def test_triton_interpretation_finds_a_compiler() -> None:
     assert "hiipu64" in result.stdout
 
 
-def test_starting_costs_less_than_five_milliseconds() -> None:
-    """CPU time of what the .pth file does, least of ten starts: the machine may be busy."""
-    code = "import time; t = time.process_time(); import ascend_sim.preload; print(time.process_time() - t)"
-    command = [sys.executable, "-S", "-c", "import sys; sys.path[:0] = sys.argv[1].split(':'); " + code]
-    path = ":".join(entry for entry in sys.path if entry)
-    times = [float(subprocess.run([*command, path], capture_output=True, text=True).stdout) for _ in range(10)]
-    assert min(times) < 0.005
+def test_starting_costs_little() -> None:
+    """CPU time of what the .pth file does, against importing argparse (about 6 ms): the machine may be slow or busy."""
+    code = (
+        "import sys, time; sys.path[:0] = sys.argv[1].split(':')\n"
+        "start = time.process_time(); import ascend_sim.preload\n"
+        "middle = time.process_time(); import argparse\n"
+        "print((middle - start) / (time.process_time() - middle))"
+    )
+    command = [sys.executable, "-S", "-c", code, ":".join(entry for entry in sys.path if entry)]
+    ratios = [float(subprocess.run(command, capture_output=True, text=True).stdout) for _ in range(5)]
+    assert min(ratios) < 0.8  # below 5 ms
