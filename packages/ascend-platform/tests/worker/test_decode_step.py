@@ -94,6 +94,7 @@ def generate(engine: Any, lengths: list[int], **parameters: Any) -> list[tuple[A
 CASES: dict[str, tuple[list[int], dict[str, Any]]] = {
     "greedy": ([1, 5, 17, 120, 126], {"temperature": 0}),
     "one": ([3], {"temperature": 0}),
+    "more-than-any-graph": ([2, 3, 2, 3, 2], {"temperature": 0}),
     "padded": ([3, 40, 9], {"temperature": 0}),
     "seeded": ([4, 30, 2], {"temperature": 0.9, "top_k": 20, "top_p": 0.9, "seed": 11}),
     "penalties": ([4, 30, 2, 8], {"temperature": 0, "repetition_penalty": 1.3, "frequency_penalty": 0.4}),
