@@ -68,10 +68,6 @@ class AscendBlockTable(BlockTable):
             self.block_table.gpu[first:end].copy_(self.block_table.cpu[first:end], non_blocking=True)
             self._mark_clean()
 
-    def mark_all(self) -> None:
-        """Copy every row at the next commit; for callers that write the device table themselves."""
-        self._first_changed, self._end_changed = 0, self.max_num_reqs
-
     def compute_slot_mapping(self, num_reqs: int, query_start_loc: torch.Tensor, positions: torch.Tensor) -> None:
         """Write the slots of a batch, and -1 behind it.
 

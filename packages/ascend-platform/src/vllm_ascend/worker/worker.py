@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -94,7 +95,7 @@ class AscendWorker(Worker):
         ):
             return 0
         devices = parallel.pipeline_parallel_size * parallel.tensor_parallel_size
-        if torch.npu.device_count() == devices:
+        if current_platform.device_control_env_var in os.environ and torch.npu.device_count() == devices:
             # vLLM narrows what an engine core it launches can see to its replica's devices; in process it does not.
             return 0
         replica = parallel.data_parallel_rank_local
