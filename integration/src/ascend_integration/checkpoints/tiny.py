@@ -73,7 +73,13 @@ class TinyModel:
 
 _FAMILIES = (
     TinyModel("llama", "llama", "grouped-query attention", 0, {"head_dim": 16}),
-    TinyModel("llama-mha", "llama", "as many key-value heads as query heads", 6, {"num_key_value_heads": 8}),
+    TinyModel(
+        "llama-mha",
+        "llama",
+        "as many key-value heads as query heads, of a size the fused attention takes ungrouped",
+        0,
+        {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 64},
+    ),
     TinyModel("llama-mqa", "llama", "one key-value head", 1, {"num_key_value_heads": 1}),
     TinyModel("mistral", "mistral", "a sliding window in every layer", 1, {"head_dim": 16, "sliding_window": _WINDOW}),
     TinyModel("qwen2", "qwen2", "biases on query, key and value", 6),
