@@ -64,6 +64,11 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
     returns_written &= position >= 0;
     tensors_only &= result.type()->kind() == c10::TypeKind::TensorType;
   }
+  // The vendor's `.out` overloads take the list of results without alias marks.
+  if (schema.overload_name() == "out" && arguments > 0) {
+    const auto& last = schema.arguments()[arguments - 1];
+    if (last.name() == "out" && last.type()->kind() == c10::TypeKind::ListType && !last.alias_info()) out_list = arguments - 1;
+  }
   free_compute = tensors_only && !schema.returns().empty() && (kHeavy.count(base) || (!starts_with(base, "aten::") && !collective));
 }
 

@@ -28,6 +28,7 @@ struct OpInfo {
   bool free_compute;         // instruments.free_compute() skips it
   bool returns_written;      // every result is an argument the operator writes
   std::vector<int> written;  // per result: the argument it is, or -1 for a fresh tensor
+  int out_list = -1;         // argument `Tensor[] out` whose elements are the results, though the schema does not say so
 
   std::atomic<int64_t> launches{0};  // outside graphs
   std::atomic<int64_t> tasks{0};     // as graph tasks, while counting

@@ -1,7 +1,11 @@
 #include "task.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/from_blob.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <algorithm>
+#include <cstdlib>
 
 #include "alias.h"
 #include "collectives.h"
@@ -71,7 +75,12 @@ at::Tensor meta_like(const at::Tensor& tensor) {
 
 at::Tensor zeros_like_on_cpu(const at::Tensor& tensor) {
   if (!is_npu(tensor)) return tensor;
-  auto storage = at::zeros({static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size())}, tensor.options().device(c10::kCPU));
+  // calloc gives pages that cost nothing until touched: the storage may be a whole KV cache.
+  const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
+  void* memory = std::calloc(1, std::max<int64_t>(bytes, 1));
+  TORCH_CHECK(memory, "no host memory for a stand-in of ", bytes, " bytes");
+  auto storage = at::from_blob(memory, {bytes / static_cast<int64_t>(tensor.element_size())}, [](void* pointer) { std::free(pointer); },
+                               tensor.options().device(c10::kCPU));
   return storage.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
 }
 
@@ -141,8 +150,12 @@ void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mod
   }
 
   Stack results;
+  const auto out = info.out_list >= 0 ? originals[info.out_list].toTensorList() : c10::List<at::Tensor>();
   if (info.collective) {
     results = deferred_collective_results(info, originals);
+  } else if (out.size() == info.written.size()) {
+    for (size_t i = 0; i < out.size(); i++) results.emplace_back(out.get(i));
+    task->fresh.resize(out.size());
   } else {
     Stack shapes;
     if (!info.returns_written) shapes = shapes_of_results(op, info, originals);
