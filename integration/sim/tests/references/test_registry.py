@@ -115,6 +115,12 @@ def test_limits_name_arguments_the_operator_has(op: str) -> None:
     assert table[op].oracle <= set(table[op].dtypes)
 
 
+def test_an_operator_with_two_rows_is_refused() -> None:
+    entry = {"ops": ["npu_swiglu"], "source": "-"}
+    with pytest.raises(ValueError, match=r"npu_swiglu has two rows, in a\.yaml and b\.yaml"):
+        limits.merge({"a.yaml": [entry], "b.yaml": [entry]})
+
+
 META = {
     "npu_rms_norm": (torch.ones(2, 3, 8), torch.ones(8)),
     "npu_gemma_rms_norm": (torch.ones(2, 3, 8), torch.ones(8)),

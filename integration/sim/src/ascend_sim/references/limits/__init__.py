@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hardware refuses: a data table (``limits.yaml``) and the checks that read it.
+"""What the hardware refuses: a data table (one YAML file per family in this folder) and the checks that read it.
 
-The table has one row per operator: the dtypes each tensor argument may have, and named numbers (head sizes, alignments)
-that a family's own checks look up with :func:`numbers`. Every row names its source.
+A row describes what an Atlas A2 or A3 device takes, for one operator or several alike:
+
+- ``ops``: names without namespace and overload; an operator has one row in all files together;
+- ``source``: where the row is written down;
+- ``dtypes``: allowed dtypes per tensor argument; arguments not named are not checked;
+- ``oracle``: arguments that may also be float32 when ``ASCEND_SIM_ORACLE_FP32=1``;
+- ``numbers``: named values (head sizes, alignments) that a family's own checks look up with :func:`numbers`.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -47,12 +52,29 @@ def _row(raw: dict[str, Any]) -> Limits:
 
 @functools.cache
 def table() -> dict[str, Limits]:
-    """The whole table, by operator name without overload."""
-    text = resources.files(__package__).joinpath("limits.yaml").read_text(encoding="utf-8")
+    """The whole table, by operator name without overload: all files of this folder together.
+
+    Raises:
+        ValueError: If an operator has two rows.
+    """
+    files = sorted((f for f in resources.files(__name__).iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+    return merge({file.name: yaml.safe_load(file.read_text(encoding="utf-8")) for file in files})
+
+
+def merge(families: Mapping[str, list[dict[str, Any]]]) -> dict[str, Limits]:
+    """Rows by operator from the entries of each file.
+
+    Raises:
+        ValueError: If an operator has two rows; the message names it and both files.
+    """
     rows: dict[str, Limits] = {}
-    for entry in yaml.safe_load(text):
-        for op in entry["ops"]:
-            rows[op] = _row(entry)
+    origin: dict[str, str] = {}
+    for name, entries in families.items():
+        for entry in entries:
+            for op in entry["ops"]:
+                if op in rows:
+                    raise ValueError(f"{op} has two rows, in {origin[op]} and {name}; merge them")
+                rows[op], origin[op] = _row(entry), name
     return rows
 
 
