@@ -2,19 +2,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ascend_sim import ops_table
-from ascend_sim.references import registered
+from ascend_sim.references import Grade, registered
 
 PAGE = Path(__file__).parents[2] / "docs" / "ops.md"
 
 
-def test_lists_every_operator_of_torch_npu_once() -> None:
+def test_lists_every_operator_of_torch_npu_once(report: Callable[..., None]) -> None:
     """torch_npu 2.13.0 registers 462 operators in namespaces npu and atb."""
     found = ops_table.operators()
+    for grade in Grade:
+        report(
+            "torch_npu's operators by grade of their reference",
+            grade=grade,
+            operators=sum(op.grade == grade for op in found),
+        )
+    report(
+        "torch_npu's operators by grade of their reference",
+        grade="none",
+        operators=sum(not op.reference for op in found),
+    )
+    for op in found:
+        if op.grade == Grade.GUESSED:
+            report("Guessed references", operator=op.name, why=op.note)
     assert len({op.name for op in found}) == len(found) == 462
     assert {op.name for op in found if op.reference} == set(registered())
 
