@@ -27,6 +27,10 @@ _FAMILIES = (
     "sampling",
     "linear",
     "quantization",
+    "moe.gating",
+    "moe.routing",
+    "moe.permute",
+    "moe.finalize",
 )
 """Modules that declare references; importing one fills the registry."""
 
