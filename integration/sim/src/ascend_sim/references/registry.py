@@ -23,6 +23,8 @@ _FAMILIES = (
     "attention.atb",
     "attention.fusion",
     "attention.update",
+    "attention.lightning_indexer",
+    "attention.sparse_flash",
     "tensor_format",
     "sampling",
     "linear",

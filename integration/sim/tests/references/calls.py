@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calling an operator on the CPU key and checking on the way what holds for every operator.
+
+- Its results have the shapes and dtypes that torch_npu's Meta kernel promises, if it has one.
+- The first call of an operator is repeated on the simulated device, and in a captured graph that is replayed; both give
+  the same results and leave the same in the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+_META = set(torch._C._dispatch_get_registrations_for_dispatch_key("Meta"))
+_on_device: set[str] = set()
+
+
+def call(name: str, *args: Any, device: bool = True, **kwargs: Any) -> Any:
+    """Result of operator ``name`` (for example ``npu::npu_rms_norm`` or ``atb::npu_ring_mla.out``) on CPU tensors.
+
+    Args:
+        device: Whether the first call of the operator is repeated on the device.
+    """
+    operator = _operator(name)
+    given = (args, kwargs)
+    fresh, again = (pytree.tree_map_only(Tensor, torch.clone, given) for _ in range(2))
+    result = operator(*args, **kwargs)
+    if name in _META:
+        promised = operator(*_to(fresh[0], "meta"), **_to(fresh[1], "meta"))
+        assert _described(result) == _described(promised)
+    if device and name not in _on_device:
+        _on_device.add(name)
+        _check_device(operator, fresh, (result, given))
+        _check_capture(operator, again, (result, given))
+    return result
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    qualified, _, overload = name.partition(".")
+    namespace, operator = qualified.split("::")
+    return getattr(getattr(getattr(torch.ops, namespace), operator), overload or "default")
+
+
+def _to(tree: Any, device: str) -> Any:
+    return pytree.tree_map_only(Tensor, lambda tensor: tensor.to(device), tree)
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]
+
+
+def _described(result: Any) -> list[tuple[tuple[int, ...], torch.dtype]]:
+    return [(tuple(t.shape), t.dtype) for t in _tensors(result)]
+
+
+def _check_device(operator: Callable[..., Any], given: Any, expected: Any) -> None:
+    args, kwargs = _to(given, "npu")
+    _check_same((operator(*args, **kwargs), (args, kwargs)), expected)
+
+
+def _check_capture(operator: Callable[..., Any], given: Any, expected: Any) -> None:
+    args, kwargs = _to(given, "npu")
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph):
+        result = operator(*args, **kwargs)
+    graph.replay()
+    torch.npu.synchronize()
+    _check_same((result, (args, kwargs)), expected)
+
+
+def _check_same(actual: Any, expected: Any) -> None:
+    pairs = zip(_tensors(actual), _tensors(expected), strict=True)
+    for found, wanted in pairs:
+        assert found.device.type == "npu"
+        torch.testing.assert_close(found.cpu(), wanted, rtol=0, atol=0, equal_nan=True)
