@@ -90,6 +90,17 @@ def test_interrupted_while_starting(run, signum):
     assert run.living() == []
 
 
+def test_killed_without_a_chance_to_clean_up(run):
+    process = run.start()
+    run.server(seconds=120)
+    process.kill()
+    process.communicate(timeout=10)
+    deadline = time.monotonic() + 60
+    while run.living() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert run.living() == []
+
+
 def test_a_server_that_fails_is_reported_with_its_log(run):
     output, _ = run.start("--model", str(run.folder / "no-such-model")).communicate(timeout=200)
     assert run.process.returncode == 1, output

@@ -21,8 +21,12 @@ DEFAULT_QUESTION = "What is the capital of France?"
 DEFAULT_SYSTEM = "Answer in one sentence."
 EXPECTED_ANSWER = "The capital of France is Paris."
 
-# Enough for one short chat, so that the start does not wait for the memory of a large cache.
-_SMALL_SERVER = ["--max-model-len", "2048", "--max-num-seqs", "8", "--kv-cache-memory-bytes", str(256 << 20)]
+# Enough for one short chat, so that the start waits neither for the memory of a large cache nor for the largest step,
+# which the engine runs once to measure it.
+_SMALL_SERVER = [
+    "--max-model-len", "2048", "--max-num-seqs", "8", "--max-num-batched-tokens", "256",
+    "--kv-cache-memory-bytes", str(256 << 20),
+]  # fmt: skip
 _CHAT_PAUSE_SECONDS = 60.0
 
 

@@ -1,5 +1,6 @@
 """A `vllm serve` child process: started in its own process group, watched, and always taken down whole."""
 
+import ctypes
 import os
 import secrets
 import signal
@@ -23,6 +24,8 @@ _HOST = "127.0.0.1"
 _POLL_SECONDS = 0.25
 _GRACE_SECONDS = 15.0
 _TAIL_LINES = 30
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class ServerError(RuntimeError):
@@ -32,7 +35,8 @@ class ServerError(RuntimeError):
 class VllmServer:
     """`with VllmServer([...]) as server:` runs `vllm serve` on a free loopback port until the block ends.
 
-    Nothing survives the block: the server gets SIGTERM and 15 seconds, then it and every descendant are killed.
+    Nothing survives the block: the server gets SIGTERM and 15 seconds, then it and every descendant are killed. If this
+    process dies without leaving the block, the kernel sends the server SIGTERM.
     The log file (`log_path`) is removed after a clean end and kept after a failure.
     """
 
@@ -73,6 +77,7 @@ class VllmServer:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self._environment, TOKEN_VARIABLE: self._token},
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
         return self
 
@@ -133,6 +138,12 @@ class VllmServer:
 
     def _log_tail(self) -> str:
         return "\n".join([f"full log in {self.log_path}, its end:", *self._log_lines()[-_TAIL_LINES:]])
+
+
+def _end_with_parent() -> None:
+    """Runs in the child before `exec`."""
+    if _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
 
 
 def _free_port() -> int:

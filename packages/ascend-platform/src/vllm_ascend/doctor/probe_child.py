@@ -52,9 +52,7 @@ def _components() -> dict[str, Any]:
         for it in found.components
         if it.loaded
     ]
-    problems = [
-        {"who": f"{it.component} of {it.distribution}", "why": it.why, "mend": it.mend} for it in found.problems
-    ]
+    problems = [{"who": it.who, "why": it.why, "mend": it.mend} for it in found.problems]
     return {"loaded": loaded, "problems": problems}
 
 

@@ -26,22 +26,27 @@ OURS = "vllm-ascend"
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with one component.
+    """Something wrong with one component, or with the choice of the SoC family.
 
     Attributes:
-        component: the entry point's name.
+        component: the entry point's name; None for the choice of the family, which is no component's fault.
         distribution: who provides it, with version.
         why: what is wrong.
         mend: what to do.
     """
 
-    component: str
+    component: str | None
     distribution: str
     why: str
     mend: str
 
+    @property
+    def who(self) -> str:
+        """Whose fault it is, for messages."""
+        return "SoC family" if self.component is None else f"component {self.component!r} of {self.distribution}"
+
     def __str__(self) -> str:
-        return f"component {self.component!r} of {self.distribution}: {self.why}. {self.mend}"
+        return f"{self.who}: {self.why}. {self.mend}"
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,7 @@ def collect(
             soc = active_profile(reading.profiles, soc_key)
         except SocError as error:
             soc = BUILT_IN[DEFAULT_PROFILE]
-            reading.problems.append(Problem("soc", OURS, str(error), "See the README of vllm-ascend, 'SoC families'"))
+            reading.problems.append(Problem(None, OURS, str(error), "See the README of vllm-ascend, 'SoC families'"))
     for group in GROUPS:
         if group is not SOC:
             reading.read(group, points(group.name), soc)
