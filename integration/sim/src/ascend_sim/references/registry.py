@@ -25,6 +25,8 @@ _FAMILIES = (
     "attention.update",
     "attention.lightning_indexer",
     "attention.sparse_flash",
+    "gated_delta",
+    "causal_conv",
     "tensor_format",
     "sampling",
     "linear",
