@@ -1,8 +1,12 @@
-"""Limits of a kernel launch."""
+"""Launches of kernels: limits, the call that every launcher goes through, and a record of launches that are not run."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 MAX_PROGRAMS = 65535
 """Largest product of grid dimensions on Ascend; more work is covered by a grid-stride loop."""
@@ -21,6 +25,73 @@ class Plan:
     block: int
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch that was recorded instead of run.
+
+    Attributes:
+        kernel: the Triton kernel.
+        grid: number of programs per dimension.
+        arguments: the kernel's positional arguments; tensors as they were given, without their data if on ``meta``.
+        options: compile-time arguments and Triton's launch options, by name.
+    """
+
+    kernel: Any
+    grid: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+_record: list[Launch] | None = None
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
+    """Launch a Triton kernel; a grid with no programs launches nothing.
+
+    Args:
+        kernel: the kernel.
+        grid: number of programs per dimension.
+        arguments: run-time arguments in the kernel's order.
+        options: compile-time arguments, and Triton's launch options (``num_warps``, ``num_stages``).
+
+    Raises:
+        ValueError: the grid has more programs than an NPU can start.
+    """
+    programs = math.prod(grid)
+    if programs == 0:
+        return
+    if programs > MAX_PROGRAMS:
+        raise ValueError(
+            f"{kernel.__name__}: a grid of {grid} has {programs} programs; at most {MAX_PROGRAMS} are possible: "
+            "let a program take several tiles"
+        )
+    if _record is None:
+        kernel[grid](*arguments, **options)
+    else:
+        _record.append(Launch(kernel, grid, arguments, options))
+
+
+@contextmanager
+def recorded_launches() -> Iterator[list[Launch]]:
+    """Record launches in this block instead of running them; the operators' results stay unwritten."""
+    global _record
+    previous, _record = _record, []
+    try:
+        yield _record
+    finally:
+        _record = previous
+
+
 def next_power_of_two(number: int) -> int:
     """The smallest power of two that is not below ``number``; 1 for numbers up to 1."""
     return 1 << max(number - 1, 0).bit_length()
+
+
+def previous_power_of_two(number: int) -> int:
+    """The largest power of two that is not above ``number``; 1 for numbers up to 1."""
+    return 1 << (max(number, 1).bit_length() - 1)
+
+
+def ceil_div(number: int, divisor: int) -> int:
+    """``number / divisor``, rounded up."""
+    return -(-number // divisor)

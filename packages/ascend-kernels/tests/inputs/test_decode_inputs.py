@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ascend_kernels.launch import MAX_PROGRAMS
 from ascend_kernels.ops.inputs.decode_inputs.naive import decode_inputs_naive
-from ascend_kernels.ops.inputs.decode_inputs.plan import BLOCK, plan_decode_inputs
+from ascend_kernels.ops.inputs.decode_inputs.plan import BLOCKS, plan_decode_inputs
 
 IMPLEMENTATIONS = ["naive"] + (["triton"] if importlib.util.find_spec("triton") else [])
 
@@ -87,12 +87,12 @@ class TestRows:
 
 
 def test_every_row_is_planned_once() -> None:
-    for rows in (1, 2, 3, 1000, BLOCK, BLOCK + 1, 5000):
+    for rows in (1, 2, 3, 1000, BLOCKS[0], BLOCKS[1], BLOCKS[1] + 1, 5000):
         plan = plan_decode_inputs(rows)
         assert plan.programs * plan.block >= rows > (plan.programs - 1) * plan.block
     assert plan_decode_inputs(0).programs == 0
     with pytest.raises(ValueError, match="at most 65535"):
-        plan_decode_inputs(BLOCK * MAX_PROGRAMS + 1)
+        plan_decode_inputs(BLOCKS[-1] * MAX_PROGRAMS + 1)
 
 
 def test_operator_is_well_formed() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ascend_kernels.library import register
+from ascend_kernels.ops.inputs.decode_inputs.calls import calls
 from ascend_kernels.ops.inputs.decode_inputs.naive import decode_inputs_naive
 
 
@@ -17,16 +18,12 @@ def _triton() -> Callable[..., Any]:
     return decode_inputs_triton
 
 
-def _fake(*_: object) -> None:
-    return None
-
-
 _operator = register(
     "decode_inputs(Tensor staged, Tensor? previous_tokens, Tensor block_table, int block_size, "
     "Tensor(a!) input_ids, Tensor(b!) positions, Tensor(c!) seq_lens, Tensor(d!) slots, int pad) -> ()",
     naive=decode_inputs_naive,
     triton=_triton,
-    fake=_fake,
+    calls=calls,
 )
 
 

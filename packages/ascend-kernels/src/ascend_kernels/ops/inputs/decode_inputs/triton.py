@@ -6,10 +6,11 @@ import torch
 import triton
 import triton.language as tl
 
+from ascend_kernels.launch import launch
 from ascend_kernels.ops.inputs.decode_inputs.plan import plan_decode_inputs
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "previous_stride", "table_stride", "block_size"])
 def decode_inputs_kernel(
     staged,
     previous_tokens,
@@ -61,9 +62,9 @@ def decode_inputs_triton(
     """See :func:`ascend_kernels.decode_inputs`."""
     rows = staged.shape[1]
     plan = plan_decode_inputs(rows)
-    if plan.programs == 0:
-        return
-    decode_inputs_kernel[(plan.programs,)](
+    launch(
+        decode_inputs_kernel,
+        (plan.programs,),
         staged,
         staged if previous_tokens is None else previous_tokens,
         block_table,

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ascend_kernels.library import register
+from ascend_kernels.ops.inputs.slot_mapping.calls import calls
 from ascend_kernels.ops.inputs.slot_mapping.naive import slot_mapping_naive
 
 
@@ -17,16 +18,12 @@ def _triton() -> Callable[..., Any]:
     return slot_mapping_triton
 
 
-def _fake(*_: object) -> None:
-    return None
-
-
 _operator = register(
     "slot_mapping(Tensor query_start_loc, Tensor positions, Tensor block_table, int block_size, "
     "Tensor(a!) slots, int pad) -> ()",
     naive=slot_mapping_naive,
     triton=_triton,
-    fake=_fake,
+    calls=calls,
 )
 
 

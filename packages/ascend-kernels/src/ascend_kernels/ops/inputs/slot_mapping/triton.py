@@ -6,10 +6,11 @@ import torch
 import triton
 import triton.language as tl
 
+from ascend_kernels.launch import launch
 from ascend_kernels.ops.inputs.slot_mapping.plan import plan_slot_mapping
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["requests", "table_stride", "block_size", "num_slots", "programs"])
 def slot_mapping_kernel(
     query_start_loc,
     positions,
@@ -54,9 +55,9 @@ def slot_mapping_triton(
     """See :func:`ascend_kernels.slot_mapping`."""
     requests = query_start_loc.shape[0] - 1
     plan = plan_slot_mapping(requests, slots.shape[0])
-    if plan.programs == 0:
-        return
-    slot_mapping_kernel[(plan.programs,)](
+    launch(
+        slot_mapping_kernel,
+        (plan.programs,),
         query_start_loc,
         positions,
         block_table,
