@@ -62,8 +62,16 @@ class Stage:
         return [PYTHON, "-m", "pytest", f"--junit-xml={report}", *self.command, *self.tests]
 
 
-# The engines of one test module share a process, so a file is never split between processes.
-PARALLEL = ("-n", "2", "--dist", "loadfile")
+# The engines of one test module share a process, so a file is never split between processes. Files start in the order
+# of their folders: a long one that starts last would leave a core idle.
+PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+
+
+def in_order(parent: str, first: tuple[str, ...], without: str = "") -> tuple[str, ...]:
+    """Return the test folders in `parent`, those named in `first` before the others."""
+    rest = [name for name in folders(parent) if name not in (*first, without)]
+    return tuple(f"{parent}/{name}" for name in (*first, *rest))
+
 
 STAGES = [
     Stage("lint", (str(BIN / "ruff"), "check")),
@@ -76,12 +84,8 @@ STAGES = [
     Stage("patches", (PYTHON, "-m", "vllm_ascend.patch")),
     Stage("sim", PARALLEL, ("integration/sim/tests",)),
     Stage("kernels", PARALLEL, ("packages/ascend-kernels/tests",)),
-    Stage("platform", PARALLEL, ("packages/ascend-platform/tests",)),
-    Stage(
-        "e2e",
-        PARALLEL,
-        tuple(f"integration/tests/{name}" for name in folders("integration/tests") if name != "packaging"),
-    ),
+    Stage("platform", PARALLEL, in_order("packages/ascend-platform/tests", first=("processes",))),
+    Stage("e2e", PARALLEL, in_order("integration/tests", first=("parallel", "equality", "demo"), without="packaging")),
     Stage("packaging", ("-n", "2", "--dist", "loadscope"), ("integration/tests/packaging",)),
 ]
 
