@@ -90,5 +90,27 @@ def test_an_operator_without_a_reference_names_itself(x: torch.Tensor) -> None:
         torch_npu.npu_diou(torch.ones(4, 2, device="npu"), torch.ones(4, 2, device="npu"), trans=True, is_cross=False)
 
 
-def test_formats_are_asked_of_torch_npu(x: torch.Tensor) -> None:
-    assert torch_npu.get_npu_format(x.npu()) == torch_npu.Format.ND.value
+def test_vendor_operators_have_no_cpu_kernel(x: torch.Tensor) -> None:
+    with pytest.raises(NotImplementedError, match=r"Could not run 'npu::npu_rms_norm' with arguments from the 'CPU'"):
+        torch_npu.npu_rms_norm(x, torch.ones(3))
+    with pytest.raises(NotImplementedError, match="Could not run 'npu::npu_silu_'"):
+        torch_npu.npu_silu_(x)
+
+
+def test_vendor_operators_do_not_mix_devices(x: torch.Tensor) -> None:
+    with pytest.raises(RuntimeError, match=r"npu::npu_rms_norm: .*npu:0 and cpu! \(argument gamma\)"):
+        torch_npu.npu_rms_norm(x.npu(), torch.ones(3))
+    with pytest.raises(RuntimeError, match=r"npu::npu_rms_norm: .*npu:0 and npu:1"):
+        torch_npu.npu_rms_norm(x.npu(), torch.ones(3, device="npu:1"))
+    with pytest.raises(RuntimeError, match=r"npu::npu_attention_update: .*npu:0 and cpu! \(argument local_out\)"):
+        torch_npu.npu_attention_update([torch.zeros(2).npu()], [torch.zeros(2, 8)], 0)
+
+
+def test_lengths_of_the_transformer_boost_library_lie_on_the_host() -> None:
+    query, cache = torch.ones(1, 2, 16, device="npu").half(), torch.ones(3, 128, 2, 16, device="npu").half()
+    table, out = torch.ones(1, 1, dtype=torch.int32), torch.zeros_like(query)
+    lengths = torch.tensor([5], dtype=torch.int32)
+    torch_npu._npu_paged_attention(query, cache, cache, 2, 2, 1.0, table.npu(), lengths, out)
+    assert torch.equal(out, query)
+    with pytest.raises(RuntimeError, match=r"npu:0 and cpu! \(argument block_table\)"):
+        torch_npu._npu_paged_attention(query, cache, cache, 2, 2, 1.0, table, lengths, out)

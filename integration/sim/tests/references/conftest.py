@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The references on the CPU key, called with CPU tensors; no device takes part."""
+"""The references called with CPU tensors, which only these tests may; no device takes part."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 import torch
 import torch_npu  # noqa: F401  defines the schemas
 
-from ascend_sim.references import register_all
+from ascend_sim.references import register_all, registered_on_cpu
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _registered() -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _registered() -> Iterator[None]:
     register_all()
+    with registered_on_cpu():
+        yield
 
 
 @pytest.fixture(autouse=True)

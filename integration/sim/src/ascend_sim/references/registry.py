@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collecting references and installing them on the dispatcher's CPU key."""
+"""Collecting references and installing them in the dispatcher.
+
+They get a key of their own, which no tensor has: the simulated device calls them with its tensors aliased as CPU
+tensors, while a program that calls an operator with CPU tensors finds no kernel, as on hardware.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -72,7 +77,7 @@ class Reference:
 
 
 _references: dict[str, Reference] = {}
-_libraries: dict[str, torch.library.Library] = {}
+_libraries: list[torch.library.Library] = []
 
 
 def reference(
@@ -103,18 +108,46 @@ def registered() -> dict[str, Reference]:
     return dict(sorted(_references.items()))
 
 
+REFERENCE_KEY = "PrivateUse3"
+"""The dispatch key of references (kReference in ``csrc/dispatch/op_info.h``)."""
+
+
+def _install(key: str) -> list[torch.library.Library]:
+    libraries: dict[str, torch.library.Library] = {}
+    for name, entry in registered().items():
+        namespace, operator = name.split("::")
+        library = libraries.setdefault(namespace, torch.library.Library(namespace, "IMPL"))
+        library.impl(operator, entry.kernel, key)
+    return list(libraries.values())
+
+
+def _may_be_host(op: str, argument: str) -> bool:
+    row = limits.table().get(op.split("::")[1].split(".")[0])
+    return row is not None and argument in row.host
+
+
 def register_all() -> list[str]:
-    """Install every reference on the CPU key of torch_npu's schemas and return the qualified names.
+    """Install every reference on torch_npu's schemas and return the qualified names.
 
     torch_npu must have been imported, since it defines the schemas. Calling it again changes nothing.
 
     Raises:
         RuntimeError: If torch_npu has no operator of a reference's name.
     """
-    references = registered()
     if not _libraries:
-        for name, entry in references.items():
-            namespace, operator = name.split("::")
-            library = _libraries.setdefault(namespace, torch.library.Library(namespace, "IMPL"))
-            library.impl(operator, entry.kernel, "CPU")
-    return list(references)
+        _libraries.extend(_install(REFERENCE_KEY))
+        own = torch.library.Library("ascend_sim", "IMPL")
+        own.impl("may_be_host", _may_be_host, "CompositeExplicitAutograd")
+        _libraries.append(own)
+    return list(registered())
+
+
+@contextlib.contextmanager
+def registered_on_cpu() -> Iterator[None]:
+    """Let references take CPU tensors inside the block, for tests of their values without a device."""
+    libraries = _install("CPU")
+    try:
+        yield
+    finally:
+        for library in libraries:
+            library._destroy()

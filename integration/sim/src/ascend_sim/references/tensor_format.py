@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changing a tensor's storage format (ND, fractal NZ, ...).
 
-The simulation stores every tensor as ND, so a cast copies and keeps shape and values, which is all a program can see of
-it; ``get_npu_format`` stays the runtime's. Formats are numbers of ``torch_npu.Format``.
+The simulation keeps every tensor's values in ND order, so a cast copies. That the result has the format, and which
+casts give the tensor itself, is seen to by ``csrc/dispatch/format.cpp``. Formats are numbers of ``torch_npu.Format``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ascend_sim.references import limits
 from ascend_sim.references.registry import Grade, reference
 from ascend_sim.references.sources import wheel_doc, wheel_meta
 
-_NOTE = "values and shape only; the reported format is the runtime's"
+_NOTE = "the values stay in ND order in memory"
 
 
 def _check(op: str, customize_dtype: int | None) -> None:

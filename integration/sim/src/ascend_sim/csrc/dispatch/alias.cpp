@@ -4,7 +4,29 @@
 
 #include <cstring>
 
+#include "torch_npu/csrc/core/NPUStorageImpl.h"
+#include "torch_npu/csrc/core/npu/NPUFormat.h"
+
 namespace ascend_sim {
+namespace {
+
+// Memory of an NPU tensor, with the format it is stored in.
+struct AliasStorage : c10::StorageImpl {
+  using c10::StorageImpl::StorageImpl;
+  int64_t format = kFormatNd;
+};
+
+}  // namespace
+
+int64_t format_of(const at::Tensor& tensor) {
+  const auto* storage = tensor.storage().unsafeGetStorageImpl();
+  if (is_npu(tensor)) {
+    // As torch_npu itself does: every storage on its device is of this class.
+    return static_cast<int64_t>(static_cast<const torch_npu::NPUStorageImpl*>(storage)->npu_desc_.npu_format_);
+  }
+  const auto* known = dynamic_cast<const AliasStorage*>(storage);
+  return known ? known->format : kFormatNd;
+}
 
 at::Tensor alias(const at::Tensor& tensor, bool owning) {
   auto* storage = tensor.storage().unsafeGetStorageImpl();
@@ -15,10 +37,11 @@ at::Tensor alias(const at::Tensor& tensor, bool owning) {
     release = [](void* held) { delete static_cast<c10::Storage*>(held); };
   }
   // Resizable, so that out= kernels may grow it; Conversion::restore() then resizes the NPU tensor.
-  auto bytes = c10::make_intrusive<c10::StorageImpl>(
+  c10::intrusive_ptr<c10::StorageImpl> bytes = c10::make_intrusive<AliasStorage>(
       c10::StorageImpl::use_byte_size_t(), storage->nbytes(),
       c10::DataPtr(const_cast<void*>(storage->data()), context, release, c10::Device(c10::kCPU)), c10::GetCPUAllocator(),
       /*resizable=*/true);
+  static_cast<AliasStorage*>(bytes.get())->format = format_of(tensor);
   auto result = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(bytes)),
                                                          c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
   auto* impl = result.unsafeGetTensorImpl();
@@ -39,12 +62,13 @@ void copy_values(const at::Tensor& destination, const at::Tensor& source) {
   }
 }
 
-at::Tensor to_device(const at::Tensor& result, c10::Device device) {
-  auto options = result.options().device(device);
-  const bool dense = result.is_non_overlapping_and_dense();
-  at::Tensor tensor = dense ? at::empty_strided(result.sizes(), result.strides(), options) : at::empty(result.sizes(), options);
-  copy_values(alias(tensor, false), result);
-  return tensor;
+at::Tensor allocate(const at::Tensor& like, c10::Device device, int64_t format) {
+  // torch_npu's cast makes the format it is asked for, whatever torch.npu.config.allow_internal_format says.
+  if (C10_UNLIKELY(format != kFormatNd))
+    return at_npu::native::empty_with_format(like.sizes(), like.options().device(device), format, /*keep_format=*/true);
+  const auto options = like.options().device(device);
+  return like.is_non_overlapping_and_dense() ? at::empty_strided(like.sizes(), like.strides(), options)
+                                             : at::empty(like.sizes(), options);
 }
 
 }  // namespace ascend_sim

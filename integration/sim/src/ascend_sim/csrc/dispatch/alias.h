@@ -6,6 +6,8 @@
 
 namespace ascend_sim {
 
+constexpr int64_t kFormatNd = 2;
+
 constexpr auto kNpu = c10::DeviceType::PrivateUse1;
 
 inline bool is_npu(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kNpu; }
@@ -14,8 +16,11 @@ inline bool is_npu(const at::Tensor& tensor) { return tensor.defined() && tensor
 // without, the caller does.
 at::Tensor alias(const at::Tensor& tensor, bool owning);
 
-// A new NPU tensor of the same shape, dtype and layout, with the values of `result`.
-at::Tensor to_device(const at::Tensor& result, c10::Device device);
+// The storage format of an NPU tensor, or of what a CPU tensor is an alias of; ND for other CPU tensors.
+int64_t format_of(const at::Tensor& tensor);
+
+// A new NPU tensor of the same shape, dtype and strides, in a storage format.
+at::Tensor allocate(const at::Tensor& like, c10::Device device, int64_t format);
 
 // Copies values between CPU tensors of equal shape; layouts may differ.
 void copy_values(const at::Tensor& destination, const at::Tensor& source);

@@ -59,6 +59,8 @@ c10::Dict<std::string, int64_t> counters() {
 
 int64_t memory_used(int64_t device) { return static_cast<int64_t>(sim_memory_used(static_cast<int>(device))); }
 
+int64_t storage_format(const at::Tensor& tensor) { return format_of(tensor); }
+
 at::Tensor owning_alias(const at::Tensor& tensor) { return alias(tensor, true); }
 
 }  // namespace
@@ -71,6 +73,9 @@ TORCH_LIBRARY(ascend_sim, library) {
   library.def("free_compute(bool on) -> ()", FreeCompute::enable);
   library.def("memory_used(int device) -> int", memory_used);
   library.def("alias(Tensor tensor) -> Tensor");
+  library.def("format_of(Tensor tensor) -> int");
+  library.def("may_be_host(str op, str argument) -> bool");  // implemented in Python, by the table of limits
+  library.impl("format_of", c10::DispatchKey::CompositeExplicitAutograd, storage_format);
   library.impl("alias", c10::DispatchKey::CompositeExplicitAutograd, owning_alias);
 }
 

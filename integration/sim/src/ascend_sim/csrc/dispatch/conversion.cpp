@@ -42,7 +42,10 @@ void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors)
 at::Tensor Conversion::tensor(const at::Tensor& value) {
   if (!value.defined()) return value;
   if (value.device().type() != kNpu) {
-    if (value.device().is_cpu() && value.dim() > 0) saw_cpu_ = true;
+    if (value.device().is_cpu() && value.dim() > 0) {
+      saw_cpu_ = true;
+      host_.push_back(position_);
+    }
     return value;
   }
   if (!device_) device_ = value.device();
@@ -52,7 +55,8 @@ at::Tensor Conversion::tensor(const at::Tensor& value) {
   return converted;
 }
 
-c10::IValue Conversion::argument(const c10::IValue& value) {
+c10::IValue Conversion::argument(const c10::IValue& value, int position) {
+  position_ = position;
   if (value.isTensor()) return tensor(value.toTensor());
   if (value.isDevice()) {
     explicit_ = value.toDevice();
@@ -66,8 +70,15 @@ void Conversion::check_devices() const {
   if (!device_) return;
   TORCH_CHECK(!other_ || info_.copies, info_.name, ": expected all tensors to be on the same device, but found ", *device_, " and ",
               other_ ? other_->str() : "");
-  TORCH_CHECK(!saw_cpu_ || info_.mixes_devices, info_.name,
-              ": expected all tensors to be on the same device, but found at least two devices, ", *device_, " and cpu!");
+  if (C10_LIKELY(!saw_cpu_ || info_.mixes_devices)) return;
+  for (int position : host_)
+    TORCH_CHECK(info_.may_be_host(position), info_.name,
+                ": expected all tensors to be on the same device, but found at least two devices, ", *device_,
+                " and cpu! (argument ", info_.argument_names[position], ")");
+}
+
+at::Tensor Conversion::allocate(const at::Tensor& like) const {
+  return ascend_sim::allocate(like, c10::Device(kNpu, static_cast<c10::DeviceIndex>(npu_index())), format_);
 }
 
 int Conversion::npu_index() const {
@@ -93,7 +104,9 @@ at::Tensor Conversion::result(const at::Tensor& tensor) {
         return original.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
   }
   if (!device()) return tensor;  // CPU tensors only: the operator had no NPU tensor to begin with
-  return to_device(tensor, c10::Device(kNpu, static_cast<c10::DeviceIndex>(npu_index())));
+  const auto fresh = allocate(tensor);
+  copy_values(alias(fresh, false), tensor);
+  return fresh;
 }
 
 c10::IValue Conversion::result(const c10::IValue& value) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 
+#include "alias.h"
 #include "op_info.h"
 
 namespace ascend_sim {
@@ -23,14 +24,19 @@ class Conversion {
  public:
   Conversion(const OpInfo& info, bool owning) : info_(info), owning_(owning) {}
 
-  // The argument for the CPU kernel. Throws if NPU tensors of two devices, or NPU and CPU tensors, meet where they must not.
-  c10::IValue argument(const c10::IValue& value);
+  // The argument at a position for the CPU kernel.
+  c10::IValue argument(const c10::IValue& value, int position);
 
   // A result of the CPU kernel as NPU tensors: the written argument itself, a view of one, or a fresh tensor.
   c10::IValue result(const c10::IValue& value);
   at::Tensor result(const at::Tensor& tensor);
 
+  // Throws if NPU tensors of two devices, or NPU and CPU tensors, met where they must not.
   void check_devices() const;
+
+  // A tensor for a result on the device, shaped like `like`; in the format given to allocate_as(), else ND.
+  at::Tensor allocate(const at::Tensor& like) const;
+  void allocate_as(int64_t format) { format_ = format; }
 
   // Device of the call: explicit `device` argument, else that of the first NPU tensor.
   std::optional<c10::Device> device() const { return explicit_ ? explicit_ : device_; }
@@ -50,6 +56,9 @@ class Conversion {
   std::optional<c10::Device> device_, explicit_;
   std::optional<c10::Device> other_;  // an NPU other than device_
   bool saw_cpu_ = false;
+  int position_ = 0;                  // of the argument being converted
+  c10::SmallVector<int, 2> host_;     // positions of arguments with CPU tensors
+  int64_t format_ = kFormatNd;
 };
 
 }  // namespace ascend_sim

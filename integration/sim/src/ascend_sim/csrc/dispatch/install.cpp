@@ -140,7 +140,7 @@ int64_t install(const std::vector<std::string>& references, const std::vector<st
     const auto full = full_name(name);
     const auto space = namespace_of(name);
     unknown.erase(full);
-    if (with_reference.count(full)) put(*op, std::make_unique<Launch>(add_info(*op, true)));
+    if (with_reference.count(full)) put(*op, std::make_unique<Launch>(add_info(*op, true, kReference)));
     else if (answers(*op)) put(*op, std::make_unique<Launch>(add_info(*op, op->hasKernelForDispatchKey(DispatchKey::PrivateUse1))));
     else if ((space == "npu" || space == "atb") && !kHostOperators.count(name.name) && !returns_view(op->schema()) &&
              !op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))

@@ -5,6 +5,7 @@
 #include "alias.h"
 #include "collectives.h"
 #include "conversion.h"
+#include "format.h"
 #include "free_compute.h"
 #include "install.h"
 #include "random.h"
@@ -36,6 +37,7 @@ void* stream_of(const Stack& stack, size_t base) {
 
 void Launch::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   if (C10_UNLIKELY(adoptions_pending())) flush_adoptions();
+  if (C10_UNLIKELY(info_->casts_format) && casts_nothing(*info_, stack)) return;
   if (C10_LIKELY(sim_attention() == 0)) return run(op, stack);
 
   const size_t base = stack->size() - info_->arguments;
@@ -71,10 +73,11 @@ void Launch::run(const c10::OperatorHandle& op, Stack* stack) {
   ComputeThread::enter();
   at::AutoDispatchBelowADInplaceOrView below;
   Conversion conversion(info, /*owning=*/info.collective);
+  if (C10_UNLIKELY(info.casts_format)) conversion.allocate_as(target_format(info, *stack, base));
   std::optional<Draw> draw;
   Stack arguments;
   arguments.reserve(info.arguments + 2);
-  for (int i = 0; i < info.arguments; i++) arguments.push_back(conversion.argument((*stack)[base + i]));
+  for (int i = 0; i < info.arguments; i++) arguments.push_back(conversion.argument((*stack)[base + i], i));
   conversion.check_devices();
   if (info.pin_memory >= 0 && !conversion.to_cpu()) arguments[info.pin_memory] = c10::IValue();
   if (C10_UNLIKELY(info.generator >= 0 || info.draws_implicitly)) {
@@ -87,9 +90,9 @@ void Launch::run(const c10::OperatorHandle& op, Stack* stack) {
     run_collective(op, info, &arguments);
   } else if (draw && info.draws_implicitly) {
     DefaultGeneratorScope scope(*draw);
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &arguments);
+    op.redispatchBoxed(c10::DispatchKeySet(info.key), &arguments);
   } else {
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &arguments);
+    op.redispatchBoxed(c10::DispatchKeySet(info.key), &arguments);
   }
   Stack results;
   results.reserve(arguments.size());

@@ -1,5 +1,7 @@
 #include "op_info.h"
 
+#include <ATen/core/stack.h>
+
 #include <map>
 #include <mutex>
 #include <unordered_set>
@@ -37,6 +39,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
   arguments = static_cast<int>(schema.arguments().size());
   for (int i = 0; i < arguments; i++) {
     const auto& argument = schema.arguments()[i].name();
+    argument_names.push_back(argument);
     if (argument == "pin_memory") pin_memory = i;
     if (argument == "generator") generator = i;
     if (argument == "process_group") process_group = i;
@@ -45,7 +48,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
   collective = starts_with(base, "c10d::");
   copies = base == "aten::copy_" || base == "aten::_to_copy" || base == "aten::_copy_from";
   indexes = starts_with(base, "aten::index") || starts_with(base, "aten::_index") || starts_with(base, "aten::_unsafe_index");
-  mixes_devices = copies || indexes || base == "aten::set_" || base == "aten::repeat_interleave" || !starts_with(base, "aten::");
+  mixes_devices = copies || indexes || base == "aten::set_" || base == "aten::repeat_interleave" ||
+                  !(starts_with(base, "aten::") || starts_with(base, "npu::") || starts_with(base, "atb::"));
   synchronizes = kSynchronizing.count(base) || (base == "aten::repeat_interleave" && schema.overload_name() == "Tensor");
   draws_implicitly = false;
   if (generator < 0)
@@ -64,6 +68,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
     returns_written &= position >= 0;
     tensors_only &= result.type()->kind() == c10::TypeKind::TensorType;
   }
+  casts_format = base == "npu::npu_format_cast" || base == "npu::npu_format_cast_" || base == "npu::_npu_format_cast";
   // The vendor's `.out` overloads take the list of results without alias marks.
   if (schema.overload_name() == "out" && arguments > 0) {
     const auto& last = schema.arguments()[arguments - 1];
@@ -78,8 +83,18 @@ OpInfo* find_info(const std::string& name) {
   return it == registry().end() ? nullptr : it->second.get();
 }
 
-OpInfo* add_info(const c10::OperatorHandle& op, bool native) {
+bool OpInfo::may_be_host(int index) const {
+  // Asked when a call needs it, because reading the table of limits at start-up would cost everyone.
+  if (key != kReference) return false;
+  static const auto ask = c10::Dispatcher::singleton().findSchemaOrThrow("ascend_sim::may_be_host", "");
+  torch::jit::Stack stack{name, argument_names[index]};
+  ask.callBoxed(&stack);
+  return stack[0].toBool();
+}
+
+OpInfo* add_info(const c10::OperatorHandle& op, bool native, c10::DispatchKey key) {
   auto info = std::make_unique<OpInfo>(op, native);
+  info->key = key;
   std::lock_guard<std::mutex> guard(registry_lock);
   auto& slot = registry()[info->name];
   if (!slot) slot = std::move(info);

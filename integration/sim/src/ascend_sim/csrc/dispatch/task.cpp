@@ -10,6 +10,7 @@
 #include "alias.h"
 #include "collectives.h"
 #include "conversion.h"
+#include "format.h"
 #include "random.h"
 #include "threads.h"
 
@@ -42,7 +43,7 @@ void Task::run() {
   {
     std::optional<DefaultGeneratorScope> scope;
     if (draw && info->draws_implicitly) scope.emplace(*draw);
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+    op.redispatchBoxed(c10::DispatchKeySet(info->key), &stack);
   }
   std::vector<at::Tensor> results;
   for (const auto& value : stack) collect_tensors(value, results);
@@ -98,7 +99,7 @@ Stack shapes_of_results(const c10::OperatorHandle& op, const OpInfo& info, const
   }
   if (info.pin_memory >= 0) stack[info.pin_memory] = c10::IValue();
   at::AutoDispatchBelowADInplaceOrView below;
-  op.redispatchBoxed(c10::DispatchKeySet(meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU), &stack);
+  op.redispatchBoxed(c10::DispatchKeySet(meta ? c10::DispatchKey::Meta : info.key), &stack);
   return stack;
 }
 
@@ -135,10 +136,11 @@ void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mod
               ": torch_npu has no kernel for this operator; on an NPU it would fall back to the CPU, which a capture does not permit");
   const bool owning = mode == SIM_QUEUES || info.collective;
   Conversion conversion(info, owning);
+  if (info.casts_format) conversion.allocate_as(target_format(info, *stack, base));
   auto task = std::make_unique<Task>(Task{op, &info, {}, {}, std::nullopt});
   Stack originals(stack->begin() + static_cast<ptrdiff_t>(base), stack->end());
-  for (const auto& value : originals)
-    task->arguments.push_back(value.isGenerator() ? c10::IValue() : conversion.argument(value));
+  for (int i = 0; i < info.arguments; i++)
+    task->arguments.push_back(originals[i].isGenerator() ? c10::IValue() : conversion.argument(originals[i], i));
   conversion.check_devices();
   if (info.pin_memory >= 0) task->arguments[info.pin_memory] = c10::IValue();
   if (info.generator >= 0 || info.draws_implicitly) {
@@ -169,11 +171,7 @@ void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mod
       }
       results.push_back(map_tensors(shapes[i], [&](const at::Tensor& shape) {
         at::Tensor tensor;
-        if (shape.defined() && !conversion.to_cpu()) {
-          auto options = shape.options().device(c10::Device(kNpu, static_cast<c10::DeviceIndex>(conversion.npu_index())));
-          tensor = shape.is_non_overlapping_and_dense() ? at::empty_strided(shape.sizes(), shape.strides(), options)
-                                                        : at::empty(shape.sizes(), options);
-        }
+        if (shape.defined() && !conversion.to_cpu()) tensor = conversion.allocate(shape);
         task->fresh.push_back(tensor.defined() ? alias(tensor, owning) : tensor);
         return tensor;
       }));
