@@ -2,10 +2,10 @@
 
 PYTHON ?= python3
 
-CHECKS := lint format types layers lock dependencies size patches
+CHECKS := lint format types layers lock dependencies size patches lowering
 SUITES := sim kernels platform e2e packaging
 
-.PHONY: help demo test test-full env wheels fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
+.PHONY: help demo test test-full test-kernels-stock lower-kernels env wheels fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
 
 help:
 	@echo "make demo        chat with a small model that vLLM serves on a simulated NPU"
@@ -13,6 +13,8 @@ help:
 	@echo "make test-NAME   one suite: $(SUITES)"
 	@echo "make check-NAME  one check: $(CHECKS)"
 	@echo "make test-full   the tests marked slow too"
+	@echo "make test-kernels-stock  the tests of the operators with stock Triton, in an environment of its own"
+	@echo "make lower-kernels       every kernel down to memory-planned code for the NPUs, as a table"
 	@echo "make wheels      build the wheels of the released packages into dist/"
 	@echo "make env         only make or update the environment .venv"
 	@echo "make fix         format the sources and mend what the linter can mend"
@@ -29,6 +31,12 @@ test: env
 
 test-full: env
 	@PYTEST_ADDOPTS="-m 'slow or not slow'" .venv/bin/python tools/check.py
+
+test-kernels-stock: env
+	@.venv/bin/python tools/stock_triton.py
+
+lower-kernels: env
+	@.venv/bin/python -W ignore -m ascend_kernels.lowering
 
 $(CHECKS:%=check-%): check-%: env
 	@.venv/bin/python tools/check.py $*

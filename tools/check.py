@@ -84,6 +84,7 @@ STAGES = [
     Stage("patches", (PYTHON, "-m", "vllm_ascend.patch")),
     Stage("sim", PARALLEL, ("integration/sim/tests",)),
     Stage("kernels", PARALLEL, ("packages/ascend-kernels/tests",)),
+    Stage("lowering", (PYTHON, "-W", "ignore", "-m", "ascend_kernels.lowering")),
     Stage("platform", PARALLEL, in_order("packages/ascend-platform/tests", first=("processes",))),
     Stage("e2e", PARALLEL, in_order("integration/tests", first=("parallel", "equality", "demo"), without="packaging")),
     Stage("packaging", ("-n", "2", "--dist", "loadscope"), ("integration/tests/packaging",)),

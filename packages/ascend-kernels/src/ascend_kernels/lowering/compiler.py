@@ -115,8 +115,8 @@ def to_hivm(linalg: str, target: str) -> Lowered:
         if not written.is_file():
             raise LoweringError(f"bishengir-compile ({done.returncode}): {_first_error(output)}")
         hivm = written.read_text()
-    retries = re.findall(r"automatically set (.*?)[;.]? ?(?:and retrying|compilation then)", output)
-    return Lowered(hivm, _core(hivm), _highest_address(hivm), retries[-1].rstrip(";, ") if retries else "")
+    retries = re.findall(r"automatically set (\S+) to false and retrying", output)
+    return Lowered(hivm, _core(hivm), _highest_address(hivm), " and ".join(f"no {retry}" for retry in retries))
 
 
 def _core(hivm: str) -> str:
@@ -146,8 +146,10 @@ def _highest_address(hivm: str) -> int:
 
 
 def _first_error(output: str) -> str:
-    errors = [line for line in re.findall(r"error: (.*)", output) if "External hivmc" not in line]
-    return errors[0][:300] if errors else _last_line(output)[:300]
+    errors = [
+        line for line in re.findall(r"error: (.*)", output) if not line.startswith(("External hivmc", "Failed to"))
+    ]
+    return errors[0][:200] if errors else _last_line(output)[:200]
 
 
 def _last_line(text: str) -> str:

@@ -11,7 +11,7 @@ from ascend_kernels.calls import Call, meta, short_name
 
 def calls() -> Iterator[Call]:
     """Both widths of a slot; the kernel depends on nothing else."""
-    requests, tokens, blocks, block_size = 8, 4096, 64, 128
+    requests, tokens, blocks, block_size = 4, 4096, 64, 128
     starts = torch.arange(requests + 1, dtype=torch.int32) * (tokens // requests)
     table = meta(requests, blocks, dtype=torch.int32)
     positions = meta(tokens, dtype=torch.int64)
