@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from ..meta import call
+from ..calls import call
 from ..oracle import Array, as_float64, assert_close
 
 
@@ -51,7 +51,7 @@ def test_gating(name: str) -> None:
     x = torch.randn(9, 32)
     bias = torch.randn(32) if "bias" in name else None
     weights, experts, norm = call(
-        "npu_moe_gating_top_k", x, 4, bias=bias, out_flag=True, routed_scaling_factor=2.5, **options
+        "npu::npu_moe_gating_top_k", x, 4, bias=bias, out_flag=True, routed_scaling_factor=2.5, **options
     )
     expected = gating(
         as_float64(x),
@@ -72,14 +72,14 @@ def test_gating_by_token_table() -> None:
     """With input_ids the experts come from tid2eid; their weights from the scores."""
     x, table = torch.randn(3, 8).bfloat16(), torch.tensor([[7, 0], [1, 2], [3, 5]], dtype=torch.int32)
     ids = torch.tensor([2, 0, 2])
-    weights, experts, _ = call("npu_moe_gating_top_k", x, 2, input_ids=ids, tid2eid=table, norm_type=1)
+    weights, experts, _ = call("npu::npu_moe_gating_top_k", x, 2, input_ids=ids, tid2eid=table, norm_type=1)
     assert experts.tolist() == [[3, 5], [7, 0], [3, 5]]
     scores = np.take_along_axis(NORMS[1](as_float64(x)), experts.numpy(), -1)
     assert_close(weights, scores / scores.sum(-1, keepdims=True))
 
 
 def test_equal_scores_take_the_lower_experts() -> None:
-    _, experts, _ = call("npu_moe_gating_top_k", torch.zeros(2, 64), 3, norm_type=1)
+    _, experts, _ = call("npu::npu_moe_gating_top_k", torch.zeros(2, 64), 3, norm_type=1)
     assert experts.tolist() == [[0, 1, 2]] * 2
 
 
@@ -108,7 +108,7 @@ def test_softmax_gating(shape: tuple[int, ...]) -> None:
     """Finished rows choose expert 10; row_idx counts column by column."""
     x = torch.randn(shape).half()
     finished = torch.arange(6).reshape(shape[:-1]) % 3 == 1
-    y, experts, row_idx = call("npu_moe_gating_top_k_softmax", x, finished, 4)
+    y, experts, row_idx = call("npu::npu_moe_gating_top_k_softmax", x, finished, 4)
     scores = softmax(as_float64(x))
     order = np.argsort(-scores, -1, kind="stable")[..., :4]
     assert_close(y, np.take_along_axis(scores, order, -1))
@@ -119,7 +119,7 @@ def test_softmax_gating(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("renorm", [0, 1])
 def test_softmax_gating_v2(renorm: int) -> None:
     x = torch.randn(5, 12)
-    y, experts, softmaxed = call("npu_moe_gating_top_k_softmax_v2", x, k=3, renorm=renorm, output_softmax=True)
+    y, experts, softmaxed = call("npu::npu_moe_gating_top_k_softmax_v2", x, k=3, renorm=renorm, output_softmax=True)
     logits = as_float64(x)
     order = np.argsort(-logits, -1, kind="stable")[:, :3]
     assert np.array_equal(experts.numpy(), order)

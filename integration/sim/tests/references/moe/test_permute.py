@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from ..meta import call
+from ..calls import call
 from ..oracle import as_float64, assert_close
 
 
@@ -13,7 +13,7 @@ def test_permute_of_the_pages_example() -> None:
     """Experts 0 1, 1 0, 0 2, 2 0: expert 0 has tokens 0, 1, 2, 3, expert 1 tokens 0, 1 and expert 2 tokens 2, 3."""
     tokens = torch.tensor([[1.0, 1], [2, 2], [3, 3], [4, 4]]).half()
     indices = torch.tensor([[0, 1], [1, 0], [0, 2], [2, 0]])
-    permuted, index = call("npu_moe_token_permute", tokens, indices)
+    permuted, index = call("npu::npu_moe_token_permute", tokens, indices)
     assert permuted[:, 0].tolist() == [1, 2, 3, 4, 1, 2, 3, 4]
     assert index.tolist() == [0, 4, 5, 1, 2, 6, 7, 3]
     for i, row in enumerate(index.tolist()):
@@ -24,8 +24,8 @@ def test_permute_of_the_pages_example() -> None:
 def test_permute_keeps_the_first_rows(wanted: int | None, rows: int) -> None:
     tokens = torch.randn(4, 6)
     indices = torch.randint(5, (4, 2))
-    permuted, index = call("npu_moe_token_permute", tokens, indices, wanted)
-    whole, _ = call("npu_moe_token_permute", tokens, indices)
+    permuted, index = call("npu::npu_moe_token_permute", tokens, indices, wanted)
+    whole, _ = call("npu::npu_moe_token_permute", tokens, indices)
     assert torch.equal(permuted, whole[:rows])
     assert len(index) == 8
 
@@ -33,9 +33,9 @@ def test_permute_keeps_the_first_rows(wanted: int | None, rows: int) -> None:
 def test_unpermute_of_the_pages_example() -> None:
     permuted = torch.tensor([[1.0, 1], [2, 2], [3, 3], [4, 4], [1, 1], [2, 2], [3, 3], [4, 4]]).half()
     index = torch.tensor([0, 4, 5, 1, 2, 6, 7, 3], dtype=torch.int32)
-    out = call("npu_moe_token_unpermute", permuted, index, torch.full((4, 2), 0.5).half())
+    out = call("npu::npu_moe_token_unpermute", permuted, index, torch.full((4, 2), 0.5).half())
     assert out.tolist() == [[1, 1], [2, 2], [3, 3], [4, 4]]
-    assert call("npu_moe_token_unpermute", permuted, index)[:, 0].tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert call("npu::npu_moe_token_unpermute", permuted, index)[:, 0].tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
 
 
 def test_unpermute_weighs_each_choice() -> None:
@@ -43,8 +43,8 @@ def test_unpermute_weighs_each_choice() -> None:
     index = torch.randperm(12).int()
     rows = as_float64(permuted)[index.numpy()].reshape(4, 3, 5)
     expected = (rows * as_float64(probs)[..., None]).sum(1)
-    assert_close(call("npu_moe_token_unpermute", permuted, index, probs), expected)
-    out, saved = call("_npu_moe_token_unpermute", permuted, index, probs)
+    assert_close(call("npu::npu_moe_token_unpermute", permuted, index, probs), expected)
+    out, saved = call("npu::_npu_moe_token_unpermute", permuted, index, probs)
     assert_close(out, expected)
     assert torch.equal(saved, permuted)
 
@@ -61,7 +61,7 @@ def test_permute_with_routing_map() -> None:
     """Expert 0 has tokens 0, 2, 3, expert 1 tokens 1, 2, expert 2 tokens 0, 1, 3."""
     tokens, probs = torch.randn(4, 6).bfloat16(), torch.rand(4, 3)
     rows, weights, index = call(
-        "npu_moe_token_permute_with_routing_map", tokens, ROUTING, probs=probs, num_out_tokens=8
+        "npu::npu_moe_token_permute_with_routing_map", tokens, ROUTING, probs=probs, num_out_tokens=8
     )
     source, expert = [0, 2, 3, 1, 2, 0, 1, 3], [0, 0, 0, 1, 1, 2, 2, 2]
     assert torch.equal(rows, tokens[source])
@@ -80,7 +80,7 @@ def test_permute_with_routing_map_drops_and_pads() -> None:
     tokens, probs = torch.randn(4, 6), torch.rand(4, 3)
     routing = torch.tensor([[1, 0, 1], [0, 1, 1], [1, 0, 0], [1, 0, 0]]).bool()
     rows, weights, index = call(
-        "npu_moe_token_permute_with_routing_map",
+        "npu::npu_moe_token_permute_with_routing_map",
         tokens,
         routing,
         probs=probs,
@@ -100,7 +100,7 @@ def test_unpermute_with_routing_map_undoes_permute(with_probs: bool, padded: boo
         tokens, ROUTING, num_out_tokens=6 if padded else 8, drop_and_pad=padded
     )
     out = call(
-        "npu_moe_token_unpermute_with_routing_map",
+        "npu::npu_moe_token_unpermute_with_routing_map",
         rows,
         index,
         [4, 6],
@@ -118,5 +118,5 @@ def test_unpermute_with_routing_map_undoes_permute(with_probs: bool, padded: boo
 def test_unpermute_with_routing_map_skips_unused_choices() -> None:
     index = torch.tensor([0, -1, 2, 1], dtype=torch.int32)
     rows = torch.tensor([[1.0], [2.0], [4.0], [8.0]])
-    out = call("npu_moe_token_unpermute_with_routing_map", rows, index, [2, 1])
+    out = call("npu::npu_moe_token_unpermute_with_routing_map", rows, index, [2, 1])
     assert out.tolist() == [[1.0], [6.0]]

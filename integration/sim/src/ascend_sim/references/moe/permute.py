@@ -9,6 +9,7 @@ from torch import Tensor
 from ascend_sim.references import limits
 from ascend_sim.references.registry import Grade, reference
 from ascend_sim.references.sources import cann_doc, op_plugin_test, wheel_doc
+from ascend_sim.references.undefined import undefined
 
 
 def _not_padded(op: str, padded_mode: bool, restore_shape: list[int] | None = None) -> None:
@@ -156,3 +157,35 @@ def npu_moe_token_unpermute_with_routing_map(
     slots = len(sorted_indices) // restore_shape[0]
     used = (sorted_indices >= 0).nonzero().flatten()
     return out.index_add_(0, used // slots, values[sorted_indices[used].long()]).to(permuted_tokens.dtype)
+
+
+@reference(
+    "npu::_npu_moe_token_unpermute_with_routing_map",
+    source="torch_npu 2.13.0 _meta_registrations.py: _npu_moe_token_unpermute_with_routing_map; "
+    + cann_doc(
+        "ops-transformer",
+        "moe/moe_token_unpermute_with_routing_map/docs/aclnnMoeTokenUnpermuteWithRoutingMap.md",
+    ),
+    grade=Grade.DOCUMENTED,
+    note="what is kept for the backward pass is undefined",
+)
+def _npu_moe_token_unpermute_with_routing_map(
+    permuted_tokens: Tensor,
+    sorted_indices: Tensor,
+    restore_shape: list[int],
+    *,
+    probs: Tensor | None = None,
+    routing_map: Tensor | None = None,
+    drop_and_pad: bool = False,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """:func:`npu_moe_token_unpermute_with_routing_map` with results for the backward pass."""
+    out = npu_moe_token_unpermute_with_routing_map(
+        permuted_tokens,
+        sorted_indices,
+        restore_shape,
+        probs=probs,
+        routing_map=routing_map,
+        drop_and_pad=drop_and_pad,
+    )
+    index, token = (undefined(sorted_indices.shape, sorted_indices.dtype) for _ in range(2))
+    return out, index, token, None if probs is None else undefined(sorted_indices.shape, probs.dtype)
