@@ -45,6 +45,7 @@ _FAMILIES = (
     "quant.norm",
     "moe.gating",
     "moe.routing",
+    "moe.routing_quant",
     "moe.permute",
     "moe.finalize",
 )
