@@ -112,7 +112,7 @@ def npu_moe_init_routing_v2(
     expert_tokens_num_type: int = 0,
     expert_tokens_num_flag: bool = False,
     quant_mode: int = -1,
-    active_expert_range: list[int] | None = None,
+    active_expert_range: list[int] = [],  # noqa: B006  the default of the schema; not changed
     row_idx_type: int = 0,
     x_dtype: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
