@@ -35,9 +35,13 @@ class AscendCommunicator(DeviceCommunicatorBase):
                 f"all_gatherv: sizes[{self.rank_in_group}] is {sizes[self.rank_in_group]}, "
                 f"but this rank holds {tensor.shape[0]} rows"
             )
-        parts = [tensor.new_empty((size, *tensor.shape[1:])) for size in sizes]
-        dist.all_gather(parts, tensor, group=self.device_group)
-        return torch.cat(parts, dim=0)
+        # HCCL sends lists of unequal tensors as one broadcast per rank; padded to the longest they are one collective.
+        longest = max(sizes)
+        padded = tensor.new_empty((longest, *tensor.shape[1:]))
+        padded[: tensor.shape[0]] = tensor
+        gathered = tensor.new_empty((self.world_size * longest, *tensor.shape[1:]))
+        dist.all_gather_into_tensor(gathered, padded, group=self.device_group)
+        return torch.cat([part[:size] for part, size in zip(gathered.split(longest), sizes)], dim=0)
 
     def reduce_scatterv(self, input_: torch.Tensor, dim: int = -1, sizes: list[int] | None = None) -> torch.Tensor:
         """Sum over the ranks and keep this rank's rows of dimension 0; ``sizes[r]`` rows go to rank ``r``."""
