@@ -30,6 +30,13 @@ const std::unordered_set<std::string> kHeavy = {
     "aten::argmax", "aten::sort",   "aten::index_select", "aten::_log_softmax", "aten::_softmax",
 };
 
+// Operators that write arguments in place and return them, though their schemas do not say so: per result the argument.
+const std::map<std::string, std::vector<int>> kReturnsArguments = {
+    {"npu::npu_kv_rmsnorm_rope_cache", {5, 6, -1, -1}},
+    {"npu::npu_mla_prolog", {-1, -1, 10, 11}},
+    {"npu::npu_mla_prolog_v2", {-1, -1, 10, 11, -1}},
+};
+
 }  // namespace
 
 OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native) {
@@ -69,6 +76,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
     tensors_only &= result.type()->kind() == c10::TypeKind::TensorType;
   }
   casts_format = base == "npu::npu_format_cast" || base == "npu::npu_format_cast_" || base == "npu::_npu_format_cast";
+  if (auto known = kReturnsArguments.find(base); known != kReturnsArguments.end()) written = known->second;
   // The vendor's `.out` overloads take the list of results without alias marks.
   if (schema.overload_name() == "out" && arguments > 0) {
     const auto& last = schema.arguments()[arguments - 1];
