@@ -20,6 +20,7 @@ def check(rank: int, port: int) -> None:
     """Runs in each process: what this rank holds afterwards, worked out by hand."""
     from vllm.config import VllmConfig, set_current_vllm_config
     from vllm.distributed.parallel_state import (
+        cleanup_dist_env_and_memory,
         get_tp_group,
         init_distributed_environment,
         initialize_model_parallel,
@@ -47,13 +48,16 @@ def check(rank: int, port: int) -> None:
     assert communicator.reduce_scatterv(rows(1, 2), 0).tolist() == [[[2, 20]], [[4, 40]]][rank]
 
     for call, message in (
-        (lambda: communicator.all_gatherv(mine, 0, [2, 2, 2]), r"sizes\[\d\] is 2, but this rank holds \d rows"),
+        (lambda: communicator.all_gatherv(mine, 0, [2, 2]), r"sizes\[\d\] is 2, but this rank holds \d rows"),
+        (lambda: communicator.all_gatherv(mine, 0, [1, 3, 1]), "3 sizes for 2 ranks; one per rank is needed"),
+        (lambda: communicator.reduce_scatterv(given, 0, [4]), "1 sizes for 2 ranks; one per rank is needed"),
         (lambda: communicator.all_gatherv(mine, 1, SIZES), "gathers along dimension 0, got dim=1"),
         (lambda: communicator.reduce_scatterv(given, 0, [1, 2]), r"sizes \[1, 2\] do not add up to 4 rows"),
         (lambda: communicator.reduce_scatterv(given, 1, SIZES), "scatters along dimension 0, got dim=1"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
+    cleanup_dist_env_and_memory()
 
 
 def test_uneven_rows_are_gathered_and_scattered() -> None:
