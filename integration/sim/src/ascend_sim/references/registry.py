@@ -46,6 +46,8 @@ _FAMILIES = (
     "quant.weight",
     "quant.swiglu",
     "quant.norm",
+    "matmul.grouped",
+    "matmul.grouped_fused",
     "moe.gating",
     "moe.routing",
     "moe.routing_quant",
