@@ -63,7 +63,7 @@ class Batch:
             if masks is not None:
                 seen = seen & (masks[i] == 0)
             options = {name: value[i] if isinstance(value, list) else value for name, value in extra.items()}
-            results.append(attention(*map(as_float64, (q, k, v)), self.scale, seen, **options))
+            results.append(attention(as_float64(q), as_float64(k), as_float64(v), self.scale, seen, **options))
         return results
 
     def common(self) -> dict[str, Any]:

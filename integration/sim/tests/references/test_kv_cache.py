@@ -130,12 +130,11 @@ def test_paged_cache_load_matches_the_vendors_golden() -> None:
     table = torch.tensor([[5, 1], [2, 4]], dtype=torch.int32)
     expected = torch.cat((cache[5], cache[1, :2], cache[4, :3]))
     key, value = torch.zeros(9, 1, 10), torch.zeros(9, 1, 10)
-    torch.ops.atb.npu_paged_cache_load.out(
-        cache, cache, table, torch.tensor([6, 3], dtype=torch.int32),
-        seq_starts=torch.tensor([0, 4], dtype=torch.int32), key=key, value=value,
-    )  # fmt: skip
-    assert torch.equal(key, expected)
-    assert torch.equal(value, expected)
+    arguments = (cache, cache, table, torch.tensor([6, 3], dtype=torch.int32))
+    starts = torch.tensor([0, 4], dtype=torch.int32)
+    torch.ops.atb.npu_paged_cache_load.out(*arguments, seq_starts=starts, key=key, value=value)
+    new = torch.ops.atb.npu_paged_cache_load(*arguments, seq_starts=starts)
+    assert all(torch.equal(tensor, expected) for tensor in (key, value, *new))
 
 
 def test_scatter_nd_update() -> None:

@@ -63,9 +63,10 @@ def test_every_operator_dense_models_use_has_a_reference() -> None:
 def test_kernel_has_the_schemas_parameters(name: str) -> None:
     """The dispatcher leaves defaults out, so a kernel's own must be the schema's; positions must agree too."""
     parameters = inspect.signature(REFERENCES[name].kernel).parameters
-    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    takes_all = any(p.kind in rest for p in parameters.values())
     arguments = {a.name: a for a in schema(name).arguments}
-    named = [p for p in parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [p for p in parameters.values() if p.kind not in rest]
     if takes_all:
         assert {p.name for p in named} <= set(arguments)
     else:

@@ -7,6 +7,8 @@ fractal layout ("PA_NZ"), ``[blocks, heads * head_size / c, block_size, c]`` wit
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -108,22 +110,11 @@ def npu_scatter_pa_kv_cache(
     note=_SKIPS,
 )
 def npu_scatter_pa_kv_cache_functional(
-    key: Tensor,
-    value: Tensor,
-    key_cache: Tensor,
-    value_cache: Tensor,
-    slot_mapping: Tensor,
-    *,
-    compress_lens: Tensor | None = None,
-    compress_seq_offsets: Tensor | None = None,
-    seq_lens: Tensor | None = None,
-    cache_mode: str | None = "PA_NZ",
+    key: Tensor, value: Tensor, key_cache: Tensor, value_cache: Tensor, slot_mapping: Tensor, **given: Any
 ) -> tuple[Tensor, Tensor]:
     """:func:`npu_scatter_pa_kv_cache` on copies of the caches, which are returned."""
-    fractal = _check_scatter(cache_mode, compress_lens is not None, key, (key_cache, value_cache))
     written = key_cache.clone(), value_cache.clone()
-    for cache, tokens in zip(written, (key, value), strict=True):
-        write_slots("npu_scatter_pa_kv_cache", cache, tokens, slot_mapping, fractal)
+    npu_scatter_pa_kv_cache(key, value, *written, slot_mapping, **given)
     return written
 
 
@@ -186,21 +177,11 @@ def npu_gather_pa_kv_cache_functional(
     seq_lens: Tensor,
     key: Tensor,
     value: Tensor,
-    *,
-    seq_offset: Tensor | None = None,
-    is_seq_lens_cumsum: bool = False,
+    **given: Any,
 ) -> tuple[Tensor, Tensor]:
     """:func:`npu_gather_pa_kv_cache` into new tensors."""
     out = key.clone(), value.clone()
-    npu_gather_pa_kv_cache(
-        key_cache,
-        value_cache,
-        block_tables,
-        seq_lens,
-        *out,
-        seq_offset=seq_offset,
-        is_seq_lens_cumsum=is_seq_lens_cumsum,
-    )
+    npu_gather_pa_kv_cache(key_cache, value_cache, block_tables, seq_lens, *out, **given)
     return out
 
 
@@ -222,6 +203,16 @@ def npu_paged_cache_load_out(
     _gather(key_cache, block_table, lengths, offsets, key)
     _gather(value_cache, block_table, lengths, offsets, value)
     return key, value
+
+
+@reference("atb::npu_paged_cache_load", source=op_plugin_test("test_atb_paged_cache_load"), grade=Grade.GOLDEN)
+def npu_paged_cache_load(
+    key_cache: Tensor, value_cache: Tensor, block_table: Tensor, context_lens: Tensor, **given: Any
+) -> tuple[Tensor, Tensor]:
+    """:func:`npu_paged_cache_load_out` into new tensors [sum of lengths, heads, size]."""
+    tokens = sum(_lengths(context_lens, given.get("cumsum", False)))
+    key, value = (cache.new_empty(tokens, *cache.shape[2:]) for cache in (key_cache, value_cache))
+    return npu_paged_cache_load_out(key_cache, value_cache, block_table, context_lens, **given, key=key, value=value)
 
 
 @reference("npu::npu_scatter_nd_update_", source=wheel_doc("npu_scatter_nd_update_"), grade=Grade.DOCUMENTED)

@@ -26,6 +26,8 @@ _FAMILIES = (
     "attention.fused_infer",
     "attention.flash",
     "attention.atb",
+    "attention.atb_flash",
+    "attention.atb_latent",
     "attention.fusion",
     "attention.update",
     "attention.lightning_indexer",

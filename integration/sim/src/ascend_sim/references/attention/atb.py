@@ -3,51 +3,32 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-
 import torch
 from torch import Tensor
 
 from ascend_sim.references import limits
-from ascend_sim.references.attention.paging import Pages
-from ascend_sim.references.attention.requests import Requests
+from ascend_sim.references.attention import atb_requests as forms
+from ascend_sim.references.attention.atb_masks import causal
+from ascend_sim.references.attention.masks import Band
 from ascend_sim.references.registry import Grade, reference
 from ascend_sim.references.sources import op_plugin_test
 
 
-def _cache(op: str, argument: str, cache: Tensor, heads: int) -> Tensor:
-    """View a cache as [blocks, block_size, heads, size].
-
-    It is that already, or fractal: [blocks, heads * size / c, block_size, c] with c elements of 32 bytes.
-    """
-    if cache.dim() == 4 and cache.shape[2] == heads:
-        return cache
-    width = 32 // cache.element_size()
-    if cache.dim() == 4 and cache.shape[3] == width and (cache.shape[1] * width) % heads == 0:
-        return cache.permute(0, 2, 1, 3).flatten(2).unflatten(2, (heads, -1))
-    allowed = f"[blocks, block_size, {heads}, size] or [blocks, {heads} * size / {width}, block_size, {width}]"
-    raise limits.refuse(op, f"{argument}.shape", list(cache.shape), allowed)
-
-
-def _starts(each: list[int]) -> list[int]:
-    return [0, *accumulate(each[:-1])]
-
-
-def _paged_requests(
+def _decode(
     op: str,
     query: Tensor,
-    key_cache: Tensor,
-    value_cache: Tensor,
+    caches: tuple[Tensor, Tensor],
     heads: tuple[int, int],
     scale: float,
-    block_table: Tensor,
-    query_lengths: list[int],
-    key_lengths: list[int],
-) -> Requests:
-    key, value = (_cache(op, n, c, heads[1]) for n, c in (("key_cache", key_cache), ("value_cache", value_cache)))
-    pages = Pages(op, block_table, key_lengths, key.shape[1], key.shape[0])
-    tokens = query.reshape(query.shape[0], heads[0], -1)
-    return Requests(tokens, _starts(query_lengths), query_lengths, key, value, key_lengths, scale, pages=pages)
+    table: Tensor,
+    each: list[int],
+    out: Tensor,
+) -> None:
+    """One token a request over ``each`` cached tokens, into ``out``."""
+    if len(each) != query.shape[0]:
+        raise limits.refuse(op, "len(context_lens)", len(each), f"{query.shape[0]}, one per query token")
+    work = forms.paged(op, query, caches, heads, scale, table, [1] * len(each), each)
+    out.copy_(work.attend()[0].reshape(out.shape))
 
 
 @reference("atb::_npu_paged_attention", source=op_plugin_test("test_atb_paged_attention"), grade=Grade.GOLDEN)
@@ -65,35 +46,102 @@ def _npu_paged_attention(
     workspace: Tensor | None = None,
 ) -> None:
     """Decode one token a request: query [B, H, D] over ``context_lens`` [B] cached tokens, into ``out`` [B, H, Dv]."""
-    op, each = "_npu_paged_attention", context_lens.tolist()
-    if len(each) != query.shape[0]:
-        raise limits.refuse(op, "len(context_lens)", len(each), f"{query.shape[0]}, one per query token")
-    heads = (num_heads, num_kv_heads)
-    work = _paged_requests(
-        op, query, key_cache, value_cache, heads, scale_value, block_table, [1] * len(each), each
-    )  # fmt: skip
-    out.copy_(work.attend()[0].reshape(out.shape))
+    heads, each = (num_heads, num_kv_heads), context_lens.tolist()
+    _decode("_npu_paged_attention", query, (key_cache, value_cache), heads, scale_value, block_table, each, out)
 
 
 @reference(
     "atb::_npu_paged_attention_get_workspace",
+    "atb::_npu_paged_attention_v2_get_workspace",
+    "atb::_npu_multi_head_latent_attention_get_workspace.lse",
     source=op_plugin_test("test_atb_paged_attention"),
     grade=Grade.GUESSED,
     note="the simulation needs no workspace; the size is arbitrary",
 )
-def _npu_paged_attention_get_workspace(
+def _get_workspace(*arguments: object, **given: object) -> Tensor:
+    """A one-dimensional byte tensor."""
+    return torch.empty(16, dtype=torch.uint8)
+
+
+@reference("atb::_npu_paged_attention_mla", source=op_plugin_test("test_atb_paged_attention_mla"), grade=Grade.GOLDEN)
+def _npu_paged_attention_mla(
     query: Tensor,
     key_cache: Tensor,
-    value_cache: Tensor,
     num_kv_heads: int,
     num_heads: int,
     scale_value: float,
     block_table: Tensor,
     context_lens: Tensor,
+    mla_vheadsize: int,
+    out: Tensor,
+) -> None:
+    """Decode over one cache whose first ``mla_vheadsize`` elements of a token are the value, into ``out``."""
+    op, heads = "_npu_paged_attention_mla", (num_heads, num_kv_heads)
+    key = forms.cache_view(op, "key_cache", key_cache, num_kv_heads)
+    caches = (key, key[..., :mla_vheadsize])
+    _decode(op, query, caches, heads, scale_value, block_table, context_lens.tolist(), out)
+
+
+@reference(
+    "atb::_npu_paged_attention_v2.out",
+    source=op_plugin_test("test_atb_paged_attention_v2"),
+    grade=Grade.GOLDEN,
+    note="masks of types 0 (none), 1 and 2 (added to the scores) are simulated",
+)
+def _npu_paged_attention_v2(
+    query: Tensor,
+    key_cache: Tensor,
+    block_table: Tensor,
+    context_lens: list[int],
+    *,
+    value_cache: Tensor | None = None,
+    mask: Tensor | None = None,
+    num_kv_heads: int = 0,
+    num_heads: int = 0,
+    scale_value: float = 1.0,
+    mask_type: int = 0,
+    workspace: Tensor | None = None,
     out: Tensor,
 ) -> Tensor:
-    """A one-dimensional byte tensor."""
-    return torch.empty(16, dtype=torch.uint8)
+    """:func:`_npu_paged_attention` with lengths on the host and a mask [B, 1, S] or [B, H, 1, S] added to the scores.
+
+    Without a value cache the value is the start of the key, as wide as ``out``.
+    """
+    op = "_npu_paged_attention_v2"
+    if mask_type not in (0, 1, 2):
+        raise limits.not_simulated(op, "mask_type", mask_type)
+    if (mask is None) != (mask_type == 0):
+        raise limits.refuse(
+            op, "mask", "None" if mask is None else "given", f"a mask unless mask_type is 0 ({mask_type})"
+        )
+    key = forms.cache_view(op, "key_cache", key_cache, num_kv_heads)
+    value = key[..., : out.shape[-1]] if value_cache is None else value_cache
+    each = list(context_lens)
+    if len(each) != query.shape[0]:
+        raise limits.refuse(op, "len(context_lens)", len(each), f"{query.shape[0]}, one per query token")
+    heads = (num_heads, num_kv_heads)
+    work = forms.paged(op, query, (key, value), heads, scale_value, block_table, [1] * len(each), each)
+    if mask is not None:
+        work.bias = mask if mask.dim() == 4 else mask.unsqueeze(1)
+    return out.copy_(work.attend()[0].reshape(out.shape))
+
+
+def _prefill_over_cache(
+    op: str,
+    query: Tensor,
+    caches: tuple[Tensor, Tensor],
+    table: Tensor,
+    lengths: tuple[Tensor, Tensor],
+    heads: tuple[int, int],
+    scale: float,
+    band: Band,
+    out: Tensor,
+) -> None:
+    """``lengths`` = (new tokens, cached tokens) of each request, into ``out``."""
+    each, context = (t.tolist() for t in lengths)
+    work = forms.paged(op, query, caches, heads, scale, table, each, context)
+    work.band = band
+    out.copy_(work.attend()[0].reshape(out.shape))
 
 
 @reference(
@@ -122,62 +170,65 @@ def _npu_paged_attention_splitfuse(
     op, each, context = "_npu_paged_attention_splitfuse", seq_len.tolist(), context_lens.tolist()
     if mask.dim() != 2 or mask.shape[0] != query.shape[0]:
         raise limits.not_simulated(op, "mask.shape", list(mask.shape))
-    heads = (num_heads, num_kv_heads)
-    for request, start in enumerate(_starts(each)):
+    caches = (key_cache, value_cache)
+    work = forms.paged(op, query, caches, (num_heads, num_kv_heads), scale_value, block_table, each, context)
+    for request, start in enumerate(work.query_starts):
         rows = slice(start, start + each[request])
-        work = _paged_requests(
-            op, query[rows], key_cache, value_cache, heads, scale_value,
-            block_table[request : request + 1], each[request : request + 1], context[request : request + 1],
-        )  # fmt: skip
-        work.bias = mask[None, None, rows, : context[request]]
-        out[rows] = work.attend()[0].reshape(out[rows].shape)
-
-
-def _packed(
-    op: str, query: Tensor, key: Tensor, value: Tensor, each: list[int], scale: float, heads: tuple[int, int]
-) -> Requests:
-    if sum(each) != query.shape[0]:
-        raise limits.refuse(op, "sum(seq_len)", sum(each), f"{query.shape[0]}, the number of packed tokens")
-    starts = _starts(each)
-    tokens = [t.reshape(t.shape[0], n, -1) for t, n in ((query, heads[0]), (key, heads[1]), (value, heads[1]))]
-    return Requests(tokens[0], starts, each, tokens[1], tokens[2], each, scale, key_starts=starts)
-
-
-@reference("atb::_npu_flash_attention", source=op_plugin_test("test_atb_flash_attention"), grade=Grade.GOLDEN)
-def _npu_flash_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor,
-    seq_len: Tensor,
-    scale_value: float,
-    num_heads: int,
-    num_kv_heads: int,
-    out: Tensor,
-) -> None:
-    """Prefill of packed sequences with an additive ``mask`` [max length, max length], into ``out``."""
-    op, each = "_npu_flash_attention", seq_len.tolist()
-    if mask.dim() != 2 or mask.shape[0] < max(each):
-        raise limits.not_simulated(op, "mask.shape", list(mask.shape))
-    work = _packed(op, query, key, value, each, scale_value, (num_heads, num_kv_heads))
-    work.bias = mask[None, None]
-    out.copy_(work.attend()[0].reshape(out.shape))
+        part = forms.one(work, request)
+        part.bias = mask[None, None, rows, : context[request]]
+        out[rows] = part.attend()[0].reshape(out[rows].shape)
 
 
 @reference(
-    "atb::_npu_flash_attention_unpad", source=op_plugin_test("test_atb_flash_attention_unpad"), grade=Grade.GOLDEN
+    "atb::_npu_paged_attention_splitfuse_v2",
+    source=op_plugin_test("test_atb_paged_attention_splitfuse_v2"),
+    grade=Grade.GOLDEN,
+    note="mask_type 5, the compressed causal mask, is simulated",
 )
-def _npu_flash_attention_unpad(
+def _npu_paged_attention_splitfuse_v2(
     query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_table: Tensor,
+    context_lens: Tensor,
+    mask: Tensor,
     seq_len: Tensor,
-    scale_value: float,
-    num_heads: int,
     num_kv_heads: int,
+    num_heads: int,
+    scale_value: float,
+    *,
+    mask_type: int | None = 5,
     out: Tensor,
 ) -> None:
-    """Attention within packed sequences, every token to every token, into ``out``."""
-    op, each = "_npu_flash_attention_unpad", seq_len.tolist()
-    work = _packed(op, query, key, value, each, scale_value, (num_heads, num_kv_heads))
-    out.copy_(work.attend()[0].reshape(out.shape))
+    """:func:`_npu_paged_attention_splitfuse`, causal, with the compressed mask [2048, 2048]."""
+    op = "_npu_paged_attention_splitfuse_v2"
+    if mask_type != 5:
+        raise limits.not_simulated(op, "mask_type", mask_type)
+    band = causal(op, mask, (2048,))
+    heads, lengths = (num_heads, num_kv_heads), (seq_len, context_lens)
+    _prefill_over_cache(op, query, (key_cache, value_cache), block_table, lengths, heads, scale_value, band, out)
+
+
+@reference(
+    "atb::_npu_flash_attention_qlens", source=op_plugin_test("test_atb_flash_attention_qlens"), grade=Grade.GOLDEN
+)
+def _npu_flash_attention_qlens(
+    query: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_table: Tensor,
+    mask: Tensor,
+    seq_len: Tensor,
+    context_lens: Tensor,
+    num_kv_heads: int,
+    num_heads: int,
+    scale_value: float,
+    out: Tensor,
+) -> None:
+    """Causal prefill of ``seq_len`` [B] tokens over ``context_lens`` [B] cached ones, with a mask [128, 128]."""
+    op = "_npu_flash_attention_qlens"
+    if key_cache.shape[1] != 128:
+        raise limits.refuse(op, "block size", key_cache.shape[1], 128)
+    band = causal(op, mask, (128,))
+    heads, lengths = (num_heads, num_kv_heads), (seq_len, context_lens)
+    _prefill_over_cache(op, query, (key_cache, value_cache), block_table, lengths, heads, scale_value, band, out)
