@@ -7,5 +7,8 @@ Triton kernel. The environment variable ``ASCEND_KERNELS_BACKEND`` chooses what 
 
 from ascend_kernels.ops.inputs.decode_inputs import decode_inputs
 from ascend_kernels.ops.inputs.slot_mapping import slot_mapping
+from ascend_kernels.ops.norm.add_rms_norm import add_rms_norm
+from ascend_kernels.ops.norm.layer_norm_gated import layer_norm_gated
+from ascend_kernels.ops.norm.rms_norm import rms_norm
 
-__all__ = ["decode_inputs", "slot_mapping"]
+__all__ = ["add_rms_norm", "decode_inputs", "layer_norm_gated", "rms_norm", "slot_mapping"]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 MAX_PROGRAMS = 65535
@@ -42,6 +43,10 @@ class Launch:
     options: dict[str, Any]
 
 
+ASCEND_OPTIONS = frozenset({"multibuffer"})
+"""Launch options that triton-ascend's compiler alone takes. ``multibuffer=False`` gives up the overlap of transfers and
+arithmetic and so halves what a tile takes of the unified buffer."""
+
 _record: list[Launch] | None = None
 
 
@@ -52,7 +57,8 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) 
         kernel: the kernel.
         grid: number of programs per dimension.
         arguments: run-time arguments in the kernel's order.
-        options: compile-time arguments, and Triton's launch options (``num_warps``, ``num_stages``).
+        options: compile-time arguments, and Triton's launch options (``num_warps``, ``num_stages``); those in
+            :data:`ASCEND_OPTIONS` reach no other compiler.
 
     Raises:
         ValueError: the grid has more programs than an NPU can start.
@@ -65,10 +71,21 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) 
             f"{kernel.__name__}: a grid of {grid} has {programs} programs; at most {MAX_PROGRAMS} are possible: "
             "let a program take several tiles"
         )
-    if _record is None:
-        kernel[grid](*arguments, **options)
-    else:
+    if _record is not None:
         _record.append(Launch(kernel, grid, arguments, options))
+        return
+    if not ASCEND_OPTIONS.isdisjoint(options) and not _compiled_for_ascend(type(kernel)):
+        options = {name: value for name, value in options.items() if name not in ASCEND_OPTIONS}
+    kernel[grid](*arguments, **options)
+
+
+@cache
+def _compiled_for_ascend(kernel: type) -> bool:
+    """Whether kernels of this class go through triton-ascend's compiler, not stock Triton's and not an interpreter."""
+    from triton.backends import backends
+    from triton.runtime.jit import JITFunction
+
+    return issubclass(kernel, JITFunction) and "ascend" in backends
 
 
 @contextmanager

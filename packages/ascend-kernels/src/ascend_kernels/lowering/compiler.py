@@ -17,7 +17,6 @@ ARCHITECTURES = {"ascend910b1": "Ascend910B1", "ascend910_9392": "Ascend910_9392
 
 # What triton-ascend itself passes for these processors with its default options.
 OPTIONS = (
-    "--enable-auto-multi-buffer=True",
     "--enable-auto-bind-sub-block=True",
     "--enable-hfusion-compile=true",
     "--enable-hivm-compile=true",
@@ -91,7 +90,7 @@ def to_linalg(kernel: Any, signature: Signature) -> str:
         raise LoweringError(f"triton-adapter-opt: {_first_error(error.stderr.decode(errors='replace'))}") from error
 
 
-def to_hivm(linalg: str, target: str) -> Lowered:
+def to_hivm(linalg: str, target: str, multibuffer: bool = True) -> Lowered:
     """The kernel in HIVM with every tile at its address.
 
     Without CANN the compiler stops after it has written the module, because the assembler is missing; the module's
@@ -100,6 +99,7 @@ def to_hivm(linalg: str, target: str) -> Lowered:
     Args:
         linalg: from :func:`to_linalg`.
         target: a key of :data:`ARCHITECTURES`.
+        multibuffer: as the launch says.
 
     Raises:
         LoweringError: tiles that do not fit, or an operation that the compiler refuses.
@@ -108,7 +108,12 @@ def to_hivm(linalg: str, target: str) -> Lowered:
         source, kept = Path(folder) / "kernel.mlir", Path(folder) / "kept"
         source.write_text(re.sub(r', mix_mode = "[^"]*"', "", linalg))
         command = [str(compiler_path()), str(source), f"--target={ARCHITECTURES[target]}", *OPTIONS]
-        command += [f"--save-temps={kept}", "-o", str(Path(folder) / "kernel")]
+        command += [
+            f"--enable-auto-multi-buffer={multibuffer}",
+            f"--save-temps={kept}",
+            "-o",
+            str(Path(folder) / "kernel"),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
         output = done.stdout + done.stderr
         written = kept / "module.hivm.opt.mlir"

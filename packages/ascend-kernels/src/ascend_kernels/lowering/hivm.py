@@ -22,6 +22,14 @@ class Operation:
     text: str
     regions: list[list[Operation]] = field(default_factory=list)
 
+    def matters(self) -> bool:
+        """Whether it can decide a transfer: it computes integers, branches, or touches global memory."""
+        if self.name.startswith("hivm."):
+            return self.name.startswith("hivm.hir.get_")
+        if self.name.startswith("memref.") or self.name in ("func.call", "call", "annotation.mark"):
+            return "address_space<gm>" in self.text
+        return True
+
 
 @dataclass(slots=True)
 class Argument:
@@ -73,7 +81,8 @@ def _parse_block(lines: list[str]) -> list[Operation]:
         if name.startswith("^bb"):
             name = "block"
         operation = Operation(name, names, text.removesuffix("{").rstrip())
-        stack[-1][1].append(operation)
+        if opens or operation.matters():
+            stack[-1][1].append(operation)
         if opens:
             operation.regions.append([])
             stack.append((operation, operation.regions[-1]))

@@ -72,7 +72,7 @@ def _lower(task: _Task) -> Result:
         signature = signature_of(launch)
         name = launch.kernel.__name__
         try:
-            lowered = to_hivm(to_linalg(launch.kernel, signature), task.target.name)
+            lowered = to_hivm(to_linalg(launch.kernel, signature), task.target.name, signature.multibuffer)
             if accounted:
                 moved += measure(lowered.hivm, signature, launch.grid).total
         except LoweringError as error:

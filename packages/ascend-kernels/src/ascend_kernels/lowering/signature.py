@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from ascend_kernels.launch import Launch
+from ascend_kernels.launch import ASCEND_OPTIONS, Launch
 
-LAUNCH_OPTIONS = frozenset({"num_warps", "num_stages", "num_ctas"})
+LAUNCH_OPTIONS = frozenset({"num_warps", "num_stages", "num_ctas"}) | ASCEND_OPTIONS
 """Keyword arguments of a launch that are Triton's and not the kernel's."""
 
 _POINTERS = {
@@ -28,15 +28,18 @@ class Signature:
         types: Triton's type of each run-time argument, by name, in the kernel's order.
         constants: values known at compile time, by name: compile-time arguments, absent tensors, integers that are 1.
         values: the launch's value of each run-time argument.
+        multibuffer: whether the compiler gives tiles of a loop two buffers.
     """
 
     types: dict[str, str]
     constants: dict[str, Any]
     values: dict[str, Any]
+    multibuffer: bool = True
 
     def key(self, kernel: Any) -> str:
         """A digest that is the same for launches that share machine code."""
-        text = f"{kernel.cache_key} {list(self.types.items())} {sorted((k, str(v)) for k, v in self.constants.items())}"
+        constants = sorted((name, str(value)) for name, value in self.constants.items())
+        text = f"{kernel.cache_key} {list(self.types.items())} {constants} {self.multibuffer}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -81,4 +84,4 @@ def signature_of(launch: Launch) -> Signature:
             types[name] = scalar_type(value)
             if types[name] == "i32" and value == 1 and not parameter.do_not_specialize:
                 constants[name] = value
-    return Signature(types, constants, values)
+    return Signature(types, constants, values, launch.options.get("multibuffer", True))

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -102,8 +103,22 @@ _LOADS = re.compile(r"(load_gm_to|nd2nz|copy_gm_to|load_gm)")
 _STORES = re.compile(r"(store_ubuf_to_gm|fixpipe|store_.*to_gm|copy_ubuf_to_gm)")
 
 
+# A program's operations run once per iteration and program; their texts are taken apart once.
+
+
+@cache
 def _list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@cache
+def _operand_names(text: str) -> list[str]:
+    return _NAME.findall(text.split(" : ")[0])
+
+
+@cache
+def _search(pattern: str, text: str) -> re.Match[str] | None:
+    return re.search(pattern, text)
 
 
 def _element_bytes(memref: str) -> int:
@@ -115,8 +130,7 @@ def _element_bytes(memref: str) -> int:
 
 def _has_transfers(operations: Iterable[Operation]) -> bool:
     return any(
-        (operation.name in ("func.call", "call") and "address_space<gm>" in operation.text)
-        or operation.name in ("memref.load", "memref.store")
+        operation.name in ("func.call", "call", "memref.load", "memref.store")
         or any(_has_transfers(region) for region in operation.regions)
         for operation in operations
     )
@@ -138,7 +152,7 @@ class _Program:
         return self.values.get(text) if text.startswith("%") else int(text)
 
     def operands(self, operation: Operation) -> list[Any]:
-        return [self.values.get(name) for name in _NAME.findall(operation.text.split(" : ")[0])]
+        return [self.values.get(name) for name in _operand_names(operation.text)]
 
     def set(self, operation: Operation, *values: Any) -> None:
         for name, value in zip(operation.results, values):
@@ -165,7 +179,7 @@ class _Program:
     def arithmetic(self, operation: Operation) -> None:
         name = operation.name[6:]
         if name == "constant":
-            found = re.match(r"arith\.constant (true|false|-?\d+)(?: : (?:i\d+|index))?$", operation.text)
+            found = _search(r"arith\.constant (true|false|-?\d+)(?: : (?:i\d+|index))?$", operation.text)
             self.set(operation, None if found is None else {"true": 1, "false": 0}.get(found[1]) or _integer(found[1]))
             return
         operands = self.operands(operation)
@@ -186,7 +200,7 @@ class _Program:
             self.set(operation, function(*operands) if function else None)
 
     def affine(self, operation: Operation) -> None:
-        found = re.match(r"affine\.(\w+) (#map\d*)\(([^)]*)\)(?:\[([^\]]*)\])?", operation.text)
+        found = _search(r"affine\.(\w+) (#map\d*)\(([^)]*)\)(?:\[([^\]]*)\])?", operation.text)
         if found is None:
             raise NotStaticError(f"operation {operation.text[:60]!r}")
         kind, name, dimensions, symbols = found.groups()
@@ -206,11 +220,11 @@ class _Program:
     # Control flow.
 
     def loop(self, operation: Operation) -> None:
-        found = re.match(r"scf\.for (%\w+) = (%\w+) to (%\w+) step (%\w+)", operation.text)
+        found = _search(r"scf\.for (%\w+) = (%\w+) to (%\w+) step (%\w+)", operation.text)
         if found is None:
             raise NotStaticError(f"loop {operation.text[:60]!r}")
         bounds = [self.value(name) for name in found.groups()[1:]]
-        carried = re.search(r"iter_args\(([^)]*)\)", operation.text)
+        carried = _search(r"iter_args\(([^)]*)\)", operation.text)
         pairs = [part.split(" = ") for part in _list(carried[1])] if carried else []
         state = [self.value(initial) for _, initial in pairs]
         if any(not isinstance(bound, int) for bound in bounds):
@@ -227,7 +241,7 @@ class _Program:
         self.set(operation, *state)
 
     def while_loop(self, operation: Operation) -> None:
-        found = re.match(r"scf\.while \(([^)]*)\)", operation.text)
+        found = _search(r"scf\.while \(([^)]*)\)", operation.text)
         pairs = [part.split(" = ") for part in _list(found[1])] if found else []
         names, state = [name for name, _ in pairs], [self.value(initial) for _, initial in pairs]
         before, after = operation.regions
@@ -273,7 +287,7 @@ class _Program:
         if not isinstance(memory, Memory):
             self.set(operation, None)
             return
-        found = re.match(r"memref\.subview %\w+(?:#\d+)?\[([^\]]*)\] \[([^\]]*)\] \[([^\]]*)\]", operation.text)
+        found = _search(r"memref\.subview %\w+(?:#\d+)?\[([^\]]*)\] \[([^\]]*)\] \[([^\]]*)\]", operation.text)
         if found is None:
             raise NotStaticError(f"operation {operation.text[:60]!r}")
         offsets, sizes, steps = ([self.value(part) for part in _list(text)] for text in found.groups())
@@ -286,7 +300,7 @@ class _Program:
         if not isinstance(memory, Memory):
             self.set(operation, None)
             return
-        found = re.search(r"offset: \[([^\]]*)\], sizes: \[([^\]]*)\], strides: \[([^\]]*)\]", operation.text)
+        found = _search(r"offset: \[([^\]]*)\], sizes: \[([^\]]*)\], strides: \[([^\]]*)\]", operation.text)
         if found is None:
             raise NotStaticError(f"operation {operation.text[:60]!r}")
         offset, sizes, strides = ([self.value(part) for part in _list(text)] for text in found.groups())
@@ -307,7 +321,7 @@ class _Program:
             return
         self.traffic.loaded[memory.source] += memory.element
         self.traffic.scalar += memory.element
-        found = re.search(r"\[([^\]]*)\]", operation.text)
+        found = _search(r"\[([^\]]*)\]", operation.text)
         indices = [self.value(part) for part in _list(found[1])] if found else []
         address = _dot(indices, memory.strides, memory.offset)
         tensor = self.tensors.get(memory.source)
@@ -323,11 +337,9 @@ class _Program:
     def call(self, operation: Operation) -> None:
         memories = [operand for operand in self.operands(operation) if isinstance(operand, Memory)]
         self.set(operation, *[None] * len(operation.results))
-        if not memories:
-            return
-        routine = re.search(r"@(\w+)", operation.text)
+        routine = _search(r"@(\w+)", operation.text)
         name = routine[1] if routine else ""
-        if len(memories) > 1 or not (_STORES.match(name) or _LOADS.match(name)):
+        if len(memories) != 1 or not (_STORES.match(name) or _LOADS.match(name)):
             raise NotStaticError(f"routine {name} on global memory")
         memory = memories[0]
         if any(not isinstance(size, int) for size in memory.sizes):

@@ -1,0 +1,1 @@
+"""What the normalisation operators share: one kernel over rows, and its launch plan."""
