@@ -50,6 +50,7 @@ _FAMILIES = (
     "quant.norm",
     "matmul.grouped",
     "matmul.grouped_fused",
+    "matmul.quant",
     "moe.gating",
     "moe.routing",
     "moe.routing_quant",

@@ -53,7 +53,7 @@ def is_e8m0(scale: Tensor | None) -> bool:
 
 def by_group(scale: Tensor, size: int) -> Tensor:
     """Rows of ``scale`` [G, N] repeated to ``size`` rows, one for each element of K."""
-    return scale.repeat_interleave(size // len(scale), 0)
+    return scale.repeat_interleave(-(-size // len(scale)), 0)[:size]
 
 
 def expand_blocks(scale: Tensor, rows: int, columns: int, block: tuple[int, int]) -> Tensor:
@@ -82,9 +82,9 @@ def quantised_product(x: Tensor, w: Tensor, scales: Scales) -> Tensor:
     integer_bias = scales.bias is not None and not scales.bias.is_floating_point()
     weight = None if scales.weight is None else scale_of(scales.weight)
     if weight is not None and weight.dim() == 2 and len(weight) > 1:
-        size = x.shape[1] // len(weight)
+        size = x.shape[-1] // len(weight)
         parts = (
-            integer_product(x[:, i * size : (i + 1) * size], w[i * size : (i + 1) * size]).float() * weight[i]
+            integer_product(x[..., i * size : (i + 1) * size], w[..., i * size : (i + 1) * size, :]).float() * weight[i]
             for i in range(len(weight))
         )
         values = torch.stack(list(parts)).sum(0)
