@@ -143,6 +143,14 @@ REFUSALS = {
         packed(pse_shift=torch.zeros(1, 4, 3, 3).half()),
         "pse_shift is a tensor; .* None in layout TND",
     ),
+    "offset of the result without scale": (
+        packed(quant_offset2=torch.ones(1)),
+        "quant_offset2 is a tensor; the hardware allows None without quant_scale2",
+    ),
+    "int8 query": (
+        padded(query=padded()["query"].to(torch.int8)),
+        "query.dtype is torch.int8; the hardware allows int8 with version 2 and its dequant_scale_query",
+    ),
     "inner_precise": (packed(inner_precise=1), "inner_precise is 1; the hardware allows 0 in layout TND"),
     "strided": (packed(value=torch.zeros(5, 2, 128).half()[..., :64]), r"value.stride\(\) is .* Call .contiguous"),
 }
@@ -159,7 +167,7 @@ def test_refuses(case: str) -> None:
     ("name", "value"),
     [
         ("key_shared_prefix", torch.zeros(1, 1, 2, 64).half()),
-        ("quant_scale2", torch.ones(1)),
+        ("quant_scale1", torch.ones(1)),
         ("kv_padding_size", torch.ones(1)),
     ],
 )

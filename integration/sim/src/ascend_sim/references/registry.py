@@ -24,6 +24,7 @@ _FAMILIES = (
     "rotary",
     "kv_cache",
     "attention.fused_infer",
+    "attention.fused_infer_output",
     "attention.flash",
     "attention.atb",
     "attention.atb_flash",

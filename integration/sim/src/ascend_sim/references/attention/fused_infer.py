@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from ascend_sim.references import limits
-from ascend_sim.references.attention.antiquant import antiquant
+from ascend_sim.references.attention.antiquant import Antiquant, antiquant
 from ascend_sim.references.attention.fused_infer_call import Call, fused_infer
-from ascend_sim.references.attention.layouts import FUSED_INFER
 from ascend_sim.references.attention.masks import UNBOUNDED
 from ascend_sim.references.registry import Grade, reference
-from ascend_sim.references.sources import cann_doc, wheel_doc, wheel_meta
+from ascend_sim.references.sources import cann_doc, wheel_doc
 
 _V1 = "npu_fused_infer_attention_score"
 _V2 = "npu_fused_infer_attention_score_v2"
@@ -26,31 +25,56 @@ _NOTE = (
     "query tokens of no request give zeros; a query that sees no key gives zeros and a log-sum-exp of +inf; without "
     "the flag the log-sum-exp is empty, as the Meta kernel says (the page says [1])"
 )
-_NAMES_V1 = {"heads": "num_heads", "query_lengths": "actual_seq_lengths", "key_lengths": "actual_seq_lengths_kv"}
-_NAMES_V2 = {"heads": "num_query_heads", "query_lengths": "actual_seq_qlen", "key_lengths": "actual_seq_kvlen"}
-_NOT_SIMULATED_V1 = frozenset(
+_FIELDS: dict[str, tuple[str, str, Any]] = {
+    "heads": ("num_heads", "num_query_heads", 1),
+    "key_heads": ("num_key_value_heads", "num_key_value_heads", 0),
+    "scale": ("scale", "softmax_scale", 1.0),
+    "input_layout": ("input_layout", "input_layout", "BSH"),
+    "query_lengths": ("actual_seq_lengths", "actual_seq_qlen", None),
+    "key_lengths": ("actual_seq_lengths_kv", "actual_seq_kvlen", None),
+    "mask": ("atten_mask", "atten_mask", None),
+    "sparse_mode": ("sparse_mode", "sparse_mode", 0),
+    "before": ("pre_tokens", "pre_tokens", UNBOUNDED),
+    "after": ("next_tokens", "next_tokens", UNBOUNDED),
+    "block_table": ("block_table", "block_table", None),
+    "block_size": ("block_size", "block_size", 0),
+    "bias": ("pse_shift", "pse_shift", None),
+    "query_rope": ("query_rope", "query_rope", None),
+    "key_rope": ("key_rope", "key_rope", None),
+    "sink": ("", "learnable_sink", None),
+    "inner_precise": ("inner_precise", "inner_precise", 0),
+    "want_lse": ("softmax_lse_flag", "return_softmax_lse", False),
+    "query_scale": ("", "dequant_scale_query", None),
+    "out_scale": ("quant_scale2", "quant_scale_out", None),
+    "out_offset": ("quant_offset2", "quant_offset_out", None),
+}
+"""Fields of :class:`Call`: the argument's name in version 1 and in version 2, and its default value."""
+_NAMES = tuple({field: names[version] for field, names in _FIELDS.items()} for version in (0, 1))
+_ANTIQUANT = (
+    (
+        ("key_antiquant_mode", "value_antiquant_mode"),
+        ("key_antiquant_scale", "value_antiquant_scale"),
+        ("key_antiquant_offset", "value_antiquant_offset"),
+    ),
+    (
+        ("key_quant_mode", "value_quant_mode"),
+        ("dequant_scale_key", "dequant_scale_value"),
+        ("dequant_offset_key", "dequant_offset_value"),
+    ),
+)
+"""Names of the modes, scales and offsets of stored (key, value) in version 1 and in version 2."""
+_NOT_SIMULATED = frozenset(
     [
         "dequant_scale1",
         "quant_scale1",
         "dequant_scale2",
-        "quant_scale2",
-        "quant_offset2",
-        "antiquant_scale",
-        "antiquant_offset",
         "query_padding_size",
         "kv_padding_size",
         "key_shared_prefix",
         "value_shared_prefix",
         "actual_shared_prefix_len",
         "key_rope_antiquant_scale",
-    ]
-)
-_NOT_SIMULATED_V2 = frozenset(
-    [
-        "dequant_scale_query",
         "dequant_scale_key_rope",
-        "quant_scale_out",
-        "quant_offset_out",
         "quant_scale_p",
         "query_dtype",
         "key_dtype",
@@ -66,86 +90,29 @@ _NOT_SIMULATED_V2 = frozenset(
         "out_dtype",
     ]
 )
+"""Arguments of either version that must not be given."""
 
 
-def _refuse_unsimulated(op: str, names: frozenset[str], given: dict[str, Any]) -> None:
-    for name in names.intersection(given):
+def _antiquant(op: str, version: int, stored: torch.dtype, given: dict[str, Any]) -> Antiquant | None:
+    """How int8 keys and values are restored; version 1 may give the scales of both as one tensor."""
+    modes, scales, offsets = ((given.get(key), given.get(value)) for key, value in _ANTIQUANT[version])
+    mode = given.get("antiquant_mode", 0)
+    if given.get("antiquant_scale") is not None:
+        key_scale, value_scale = given["antiquant_scale"]
+        offset = given.get("antiquant_offset")
+        key_offset, value_offset = (None, None) if offset is None else offset
+        return antiquant(op, stored, (mode, mode), (key_scale, value_scale), (key_offset, value_offset))
+    return antiquant(op, stored, (modes[0] or 0, modes[1] or 0), scales, offsets)
+
+
+def _call(version: int, query: Tensor, key: Tensor, value: Tensor, given: dict[str, Any]) -> Call:
+    op = (_V1, _V2)[version]
+    for name in _NOT_SIMULATED.intersection(given):
         if given[name] is not None:
             raise limits.not_simulated(op, name, "given")
-
-
-def _call_v1(query: Tensor, key: Tensor, value: Tensor, given: dict[str, Any]) -> Call:
-    get = given.get
-    _refuse_unsimulated(_V1, _NOT_SIMULATED_V1, given)
-    return Call(
-        op=_V1,
-        names=_NAMES_V1,
-        query=query,
-        key=key,
-        value=value,
-        heads=get("num_heads", 1),
-        key_heads=get("num_key_value_heads", 0),
-        scale=get("scale", 1.0),
-        input_layout=get("input_layout", "BSH"),
-        query_lengths=get("actual_seq_lengths"),
-        key_lengths=get("actual_seq_lengths_kv"),
-        mask=get("atten_mask"),
-        sparse_mode=get("sparse_mode", 0),
-        before=get("pre_tokens", UNBOUNDED),
-        after=get("next_tokens", UNBOUNDED),
-        block_table=get("block_table"),
-        block_size=get("block_size", 0),
-        bias=get("pse_shift"),
-        query_rope=get("query_rope"),
-        key_rope=get("key_rope"),
-        sink=None,
-        inner_precise=get("inner_precise", 0),
-        want_lse=get("softmax_lse_flag", False),
-        dequantise=antiquant(
-            _V1,
-            key.dtype,
-            (get("key_antiquant_mode", 0), get("value_antiquant_mode", 0)),
-            (get("key_antiquant_scale"), get("value_antiquant_scale")),
-            (get("key_antiquant_offset"), get("value_antiquant_offset")),
-        ),
-    )
-
-
-def _call_v2(query: Tensor, key: Tensor, value: Tensor, given: dict[str, Any]) -> Call:
-    get = given.get
-    _refuse_unsimulated(_V2, _NOT_SIMULATED_V2, given)
-    return Call(
-        op=_V2,
-        names=_NAMES_V2,
-        query=query,
-        key=key,
-        value=value,
-        heads=get("num_query_heads", 1),
-        key_heads=get("num_key_value_heads", 0),
-        scale=get("softmax_scale", 1.0),
-        input_layout=get("input_layout", "BSH"),
-        query_lengths=get("actual_seq_qlen"),
-        key_lengths=get("actual_seq_kvlen"),
-        mask=get("atten_mask"),
-        sparse_mode=get("sparse_mode", 0),
-        before=get("pre_tokens", UNBOUNDED),
-        after=get("next_tokens", UNBOUNDED),
-        block_table=get("block_table"),
-        block_size=get("block_size", 0),
-        bias=get("pse_shift"),
-        query_rope=get("query_rope"),
-        key_rope=get("key_rope"),
-        sink=get("learnable_sink"),
-        inner_precise=get("inner_precise", 0),
-        want_lse=get("return_softmax_lse", False),
-        dequantise=antiquant(
-            _V2,
-            key.dtype,
-            (get("key_quant_mode", 0), get("value_quant_mode", 0)),
-            (get("dequant_scale_key"), get("dequant_scale_value")),
-            (get("dequant_offset_key"), get("dequant_offset_value")),
-        ),
-    )
+    fields = {field: given.get(names[version], names[2]) for field, names in _FIELDS.items()}
+    restore = _antiquant(op, version, key.dtype, given)
+    return Call(op=op, names=_NAMES[version], query=query, key=key, value=value, dequantise=restore, **fields)
 
 
 def _write(op: str, results: tuple[Tensor, Tensor], out: list[Tensor], want_lse: bool) -> tuple[Tensor, Tensor]:
@@ -161,7 +128,7 @@ def _write(op: str, results: tuple[Tensor, Tensor], out: list[Tensor], want_lse:
 @reference(f"npu::{_V1}", source=f"{wheel_doc(_V1)}; {_PAGE}", grade=Grade.DOCUMENTED, note=_NOTE)
 def npu_fused_infer_attention_score(query: Tensor, key: Tensor, value: Tensor, **given: Any) -> tuple[Tensor, Tensor]:
     """See the operator's page; returns the result and the log-sum-exp."""
-    return fused_infer(_call_v1(query, key, value, given))
+    return fused_infer(_call(0, query, key, value, given))
 
 
 @reference(f"npu::{_V1}.out", source=f"{wheel_doc(_V1 + '.out')}; {_PAGE}", grade=Grade.DOCUMENTED, note=_NOTE)
@@ -169,7 +136,7 @@ def npu_fused_infer_attention_score_out(
     query: Tensor, key: Tensor, value: Tensor, *, out: list[Tensor], workspace: Tensor | None = None, **given: Any
 ) -> tuple[Tensor, Tensor]:
     """Version 1 into ``out``; the workspace is not used."""
-    call = _call_v1(query, key, value, given)
+    call = _call(0, query, key, value, given)
     return _write(_V1, fused_infer(call), out, call.want_lse)
 
 
@@ -178,7 +145,7 @@ def npu_fused_infer_attention_score_v2(
     query: Tensor, key: Tensor, value: Tensor, **given: Any
 ) -> tuple[Tensor, Tensor]:
     """See the operator's page; returns the result and the log-sum-exp."""
-    return fused_infer(_call_v2(query, key, value, given))
+    return fused_infer(_call(1, query, key, value, given))
 
 
 @reference(f"npu::{_V2}.out", source=f"{wheel_doc(_V2 + '.out')}; {_PAGE}", grade=Grade.DOCUMENTED, note=_NOTE)
@@ -186,7 +153,7 @@ def npu_fused_infer_attention_score_v2_out(
     query: Tensor, key: Tensor, value: Tensor, *, out: list[Tensor], workspace: Tensor | None = None, **given: Any
 ) -> tuple[Tensor, Tensor]:
     """Version 2 into ``out``; the workspace is not used."""
-    call = _call_v2(query, key, value, given)
+    call = _call(1, query, key, value, given)
     return _write(_V2, fused_infer(call), out, call.want_lse)
 
 
@@ -202,40 +169,3 @@ def npu_fused_infer_attention_score_get_max_workspace(
 ) -> Tensor:
     """A one-dimensional tensor of query's dtype."""
     return query.new_empty(16)
-
-
-def _output_shape(layout: str, query: Tensor, heads: int, value_size: int) -> list[int]:
-    """Shape of the result for a query in ``layout``."""
-    pair = FUSED_INFER[layout]
-    sizes = dict(zip(pair.query, query.shape, strict=True))
-    sizes.setdefault("N", heads)
-    sizes |= {"D": value_size, "H": heads * value_size}
-    return [sizes[letter] for letter in pair.output]
-
-
-@reference(
-    f"npu::_{_V1}_infer_output",
-    f"npu::_{_V2}_infer_output",
-    source=f"{wheel_doc(f'_{_V1}_infer_output')}; shapes: {wheel_meta(_V1)}",
-    grade=Grade.DOCUMENTED,
-)
-def npu_fused_infer_attention_score_infer_output(query: Tensor, value: Tensor, **given: Any) -> tuple[Tensor, Tensor]:
-    """Empty tensors of the shapes of the result and the log-sum-exp."""
-    layout = given.get("input_layout", "BSH")
-    heads = given.get("num_heads", given.get("num_query_heads", 1))
-    key_heads = given.get("num_key_value_heads", 0) or heads
-    size = (
-        value.shape[-1] // key_heads if value.dim() == 3 and (layout[:3] == "BSH" or _paged(given)) else value.shape[-1]
-    )
-    if value.dim() == 5:
-        size = value.shape[2] * value.shape[4]
-    out = query.new_empty(_output_shape(layout, query, heads, size))
-    if not given.get("softmax_lse_flag", given.get("return_softmax_lse", False)):
-        return out, query.new_empty(0, dtype=torch.float32)
-    sizes = dict(zip(FUSED_INFER[layout].query, query.shape, strict=True)) | {"N": heads}
-    shape = [sizes["T"], heads, 1] if FUSED_INFER[layout].packed else [sizes["B"], heads, sizes["S"], 1]
-    return out, query.new_empty(shape, dtype=torch.float32)
-
-
-def _paged(given: dict[str, Any]) -> bool:
-    return given.get("block_table") is not None

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ascend_sim.references import limits
 from ascend_sim.references.attention import fused_infer_checks as checks
+from ascend_sim.references.attention import fused_infer_quant as quant
 from ascend_sim.references.attention import lengths, masks
 from ascend_sim.references.attention.antiquant import Antiquant
 from ascend_sim.references.attention.layouts import FUSED_INFER, Layout, from_tokens_first, tokens_first
@@ -46,6 +47,9 @@ class Call:
     sink: Tensor | None
     inner_precise: int
     want_lse: bool
+    query_scale: Tensor | None
+    out_scale: Tensor | None
+    out_offset: Tensor | None
     dequantise: Antiquant | None = None
     layout: Layout = field(init=False)
 
@@ -59,7 +63,7 @@ class Call:
 
 def _query(call: Call) -> tuple[Tensor, list[int], list[int]]:
     """Query tokens [tokens, H, D] and the starts and lengths of the requests in them."""
-    query = tokens_first(call.query, call.layout.query, call.heads)
+    query = quant.restored_query(call, tokens_first(call.query, call.layout.query, call.heads))
     if call.query_rope is not None:
         query = torch.cat((query, tokens_first(call.query_rope, call.layout.query, call.heads)), -1)
     if call.layout.packed:
@@ -81,16 +85,19 @@ def _paged(call: Call, batch: int, table: Tensor) -> tuple[Tensor, Tensor, Pages
     value = cache_tokens(call.op, "value", call.value, call.key_heads, call.block_size)
     if key.shape[:3] != value.shape[:3]:
         raise limits.refuse(call.op, "value.shape", list(call.value.shape), f"that of key, {list(call.key.shape)}")
-    if call.key_rope is not None:
-        rope = cache_tokens(call.op, "key_rope", call.key_rope, call.key_heads, call.block_size)
-        key = torch.cat((key, rope), -1)
     name, given = call.names["key_lengths"], call.key_lengths
     if given is None:
         raise limits.refuse(call.op, name, None, "a list of lengths with a block_table")
     if call.layout.packed and len(given) != batch:
         raise limits.refuse(call.op, f"len({name})", len(given), f"{batch}, one length per request")
     each = lengths.per_request(call.op, name, given, batch, table.shape[-1] * call.block_size)
-    return key, value, Pages(call.op, table, each, call.block_size, key.shape[0])
+    pages = Pages(call.op, table, each, call.block_size, key.shape[0])
+    if call.key_rope is None:
+        return key, value, pages
+    rope = cache_tokens(call.op, "key_rope", call.key_rope, call.key_heads, call.block_size)
+    pages, used = pages.compact()
+    key, value = quant.restored_cache(call, key[used], value[used])
+    return torch.cat((key, rope[used].to(key.dtype)), -1), value, pages
 
 
 def _unpaged(call: Call, batch: int) -> tuple[Tensor, Tensor, list[int], list[int]]:
@@ -134,6 +141,7 @@ def fused_infer(call: Call) -> tuple[Tensor, Tensor]:
     """Compute one call; returns the result and the log-sum-exp ([T, N, 1] packed, else [B, N, S, 1], or [0])."""
     checks.check_heads(call)
     checks.check_tensors(call)
+    quant.check(call)
     if not call.query.numel():
         return call.query.new_empty(call.query.shape), call.query.new_empty(0, dtype=torch.float32)
     query, starts, each = _query(call)
@@ -150,7 +158,8 @@ def fused_infer(call: Call) -> tuple[Tensor, Tensor]:
     rope = 0 if call.query_rope is None else call.query_rope.shape[-1]
     checks.check_head_size(call, query.shape[-1] - rope, value.shape[-1], longest)
     checks.check_sink(call, value.shape[-1])
-    work.bias, work.sink, work.dequantise = call.bias, call.sink, call.dequantise
+    work.bias, work.sink = call.bias, call.sink
+    work.dequantise = None if call.query_scale is not None else call.dequantise
     _seen(call, work)
     out, lse = work.attend()
     return _arrange(call, out, lse, batch)
@@ -159,5 +168,5 @@ def fused_infer(call: Call) -> tuple[Tensor, Tensor]:
 def _arrange(call: Call, out: Tensor, lse: Tensor, batch: int) -> tuple[Tensor, Tensor]:
     if not call.layout.packed:
         out, lse = out.unflatten(0, (batch, -1)), lse.unflatten(0, (batch, -1)).transpose(1, 2)
-    result = from_tokens_first(out, call.layout.output)
+    result = from_tokens_first(quant.result(call, out), call.layout.output)
     return result, lse.unsqueeze(-1).contiguous() if call.want_lse else lse.new_empty(0)

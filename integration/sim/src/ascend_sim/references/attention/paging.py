@@ -60,6 +60,18 @@ class Pages:
         lengths = [self.lengths[i] for i in members]
         return Pages(self.op, self.table[members], lengths, self.block_size, self.blocks)
 
+    def compact(self) -> tuple[Pages, Tensor]:
+        """The same tokens in a cache of only the blocks in use, and the numbers of those, request after request."""
+        counts = [-(-n // self.block_size) for n in self.lengths]
+        reached = torch.arange(max(counts, default=0))[None] < torch.tensor(counts)[:, None]
+        used = self.table[:, : reached.shape[1]][reached].long()
+        if used.numel() and (int(used.min()) < 0 or int(used.max()) >= self.blocks):
+            given = f"{int(used.min())} to {int(used.max())}"
+            raise limits.refuse(self.op, "block_table", given, f"blocks 0 to {self.blocks - 1}")
+        table = torch.zeros(reached.shape, dtype=torch.int32)
+        table[reached] = torch.arange(used.numel(), dtype=torch.int32)
+        return Pages(self.op, table, self.lengths, self.block_size, used.numel()), used
+
     def slots(self) -> Tensor:
         """Token positions in the flattened cache, [B, longest length]; past a length its last token's is repeated.
 
