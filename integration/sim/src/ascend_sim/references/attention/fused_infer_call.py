@@ -140,8 +140,8 @@ def _seen(call: Call, work: Requests) -> None:
 def fused_infer(call: Call) -> tuple[Tensor, Tensor]:
     """Compute one call; returns the result and the log-sum-exp ([T, N, 1] packed, else [B, N, S, 1], or [0])."""
     checks.check_heads(call)
-    checks.check_tensors(call)
     quant.check(call)
+    checks.check_tensors(call)
     if not call.query.numel():
         return call.query.new_empty(call.query.shape), call.query.new_empty(0, dtype=torch.float32)
     query, starts, each = _query(call)
