@@ -35,6 +35,8 @@ _FAMILIES = (
     "attention.atb_latent",
     "attention.fusion",
     "attention.update",
+    "attention.block_sparse",
+    "attention.dense_indexer",
     "attention.lightning_indexer",
     "attention.sparse_flash",
     "mla.kv_norm_rope",
