@@ -12,6 +12,7 @@ from ascend_sim.references import limits
 from ascend_sim.references.attention import atb_masks as masks
 from ascend_sim.references.attention import atb_requests as forms
 from ascend_sim.references.attention.masks import Band
+from ascend_sim.references.attention.paging import Pages
 from ascend_sim.references.registry import Grade, reference
 from ascend_sim.references.sources import op_plugin_test
 
@@ -32,9 +33,11 @@ def _latent(
     _refuse_modes(op, given)
     if len(each) != query[0].shape[0]:
         raise limits.refuse(op, "len(context_lens)", len(each), f"{query[0].shape[0]}, one per query token")
-    latent = forms.cache_view(op, "ctkv", caches[0], heads[1])
-    key = torch.cat([latent, forms.cache_view(op, "k_rope", caches[1], heads[1])], -1)
-    work = forms.paged(op, torch.cat(query, -1), (key, latent), heads, scale, table, [1] * len(each), each)
+    latent, rope = (forms.cache_view(op, n, c, heads[1]) for n, c in zip(("ctkv", "k_rope"), caches, strict=True))
+    pages, used = Pages(op, table, each, latent.shape[1], latent.shape[0]).compact()
+    latent = latent[used]
+    tokens = torch.cat([latent, rope[used]], -1), latent
+    work = forms.paged(op, torch.cat(query, -1), tokens, heads, scale, pages.table, [1] * len(each), each)
     return work.attend()
 
 
