@@ -4,11 +4,14 @@ A group made with `backend="hccl"` gets a gloo backend. The c10d kernels of the 
 memory as CPU tensors (csrc/dispatch/collectives.cpp).
 """
 
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed
 from torch.distributed import distributed_c10d
+
+_TIMEOUT = timedelta(minutes=10)
 
 
 class _Works:
@@ -46,6 +49,45 @@ def batch_isend_irecv(
     return _Works([start[kind]([item], rank, 0) for kind, item, rank in zip(kinds, memory, ranks, strict=True)])
 
 
+def _groups() -> dict[str, tuple[torch.distributed.ProcessGroup, Any]]:
+    """This process's groups and their stores, by the names that :func:`get_hccl_comm_name` gives."""
+    world = distributed_c10d._world
+    return {f"hccl_{group.group_name}": (group, store) for group, (_, store) in world.pg_map.items()}
+
+
+def get_hccl_comm_name(self: torch.distributed.ProcessGroupGloo, rankid: int, init_comm: bool = True) -> str:
+    """The name by which operators that communicate themselves (``npu_moe_distribute_dispatch``, …) find the group."""
+    for name, (group, _) in _groups().items():
+        try:
+            if group._get_backend(torch.device("npu")) is self:
+                return name
+        except RuntimeError:  # a group without NPUs
+            continue
+    raise RuntimeError("get_hccl_comm_name: this backend belongs to none of the process groups that exist")
+
+
+_communicators: dict[str, tuple[torch.distributed.ProcessGroup, torch.distributed.ProcessGroupGloo]] = {}
+
+
+def communicator(name: str) -> torch.distributed.ProcessGroupGloo:
+    """The backend for operators that communicate themselves, made by all ranks at their first such operator.
+
+    It is another than the group's own, whose order of calls it must not disturb.
+    """
+    groups = _groups()
+    for gone in set(_communicators) - set(groups):
+        del _communicators[gone]
+    if name not in groups:
+        raise RuntimeError(f"no HCCL group of this process has the communicator name {name!r}: {', '.join(groups)}")
+    group, store = groups[name]
+    known = _communicators.get(name)
+    if known is None or known[0] is not group:
+        prefixed = torch.distributed.PrefixStore("operators", store)
+        known = group, torch.distributed.ProcessGroupGloo(prefixed, group.rank(), group.size(), _TIMEOUT)
+        _communicators[name] = known
+    return known[1]
+
+
 def _create(options: Any, group_options: Any) -> torch.distributed.ProcessGroupGloo:
     """Make a group's backend; `group_options` (ProcessGroupHCCL.Options) tunes hardware and has no effect."""
     return torch.distributed.ProcessGroupGloo(
@@ -64,3 +106,4 @@ def install() -> None:
     # torch_npu calls this on the backend object. A subclass would not do: a backend that C++ holds comes back to Python
     # as its C++ class.
     torch.distributed.ProcessGroupGloo.batch_isend_irecv = batch_isend_irecv
+    torch.distributed.ProcessGroupGloo.get_hccl_comm_name = get_hccl_comm_name

@@ -58,11 +58,15 @@ _FAMILIES = (
     "matmul.grouped",
     "matmul.grouped_fused",
     "matmul.quant",
+    "matmul.across",
     "moe.gating",
     "moe.routing",
     "moe.routing_quant",
     "moe.permute",
     "moe.finalize",
+    "moe.distribute",
+    "moe.combine",
+    "moe.combine_norm",
 )
 """Modules that declare references; importing one fills the registry."""
 
