@@ -33,6 +33,7 @@ _FAMILIES = (
     "attention.atb",
     "attention.atb_flash",
     "attention.atb_latent",
+    "attention.atb_quant",
     "attention.fusion",
     "attention.update",
     "attention.block_sparse",
