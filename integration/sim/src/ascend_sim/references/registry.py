@@ -38,6 +38,7 @@ _FAMILIES = (
     "attention.update",
     "attention.block_sparse",
     "attention.dense_indexer",
+    "attention.native_sparse",
     "attention.lightning_indexer",
     "attention.sparse_flash",
     "mla.kv_norm_rope",
