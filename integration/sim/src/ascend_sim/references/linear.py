@@ -24,23 +24,3 @@ def _npu_matmul_add_fp32(x: Tensor, weight: Tensor, C: Tensor) -> None:  # noqa:
 def npu_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input weight^T + bias``; input [M, K], weight [N, K], bias [N]."""
     return torch.nn.functional.linear(input, weight, bias)
-
-
-@reference("npu::npu_transpose_batchmatmul", source=wheel_doc("npu_transpose_batchmatmul"), grade=Grade.DOCUMENTED)
-def npu_transpose_batchmatmul(
-    input: Tensor,
-    weight: Tensor,
-    *,
-    bias: Tensor | None = None,
-    scale: Tensor | None = None,
-    perm_x1: list[int] | None = None,
-    perm_x2: list[int] | None = None,
-    perm_y: list[int] | None = None,
-    batch_split_factor: int | None = 1,
-) -> Tensor:
-    """Batched product of ``input`` permuted by ``perm_x1`` and ``weight`` by ``perm_x2``; permuted by ``perm_y``."""
-    op = "npu_transpose_batchmatmul"
-    if bias is not None or scale is not None or batch_split_factor not in (None, 1):
-        raise limits.not_simulated(op, "bias, scale or batch_split_factor", "given")
-    product = torch.bmm(input.permute(perm_x1 or [0, 1, 2]).float(), weight.permute(perm_x2 or [0, 1, 2]).float())
-    return product.permute(perm_y or [1, 0, 2]).contiguous().to(input.dtype)

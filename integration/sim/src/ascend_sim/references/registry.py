@@ -61,6 +61,8 @@ _FAMILIES = (
     "matmul.grouped_fused",
     "matmul.quant",
     "matmul.across",
+    "matmul.transposed",
+    "matmul.dequant",
     "moe.gating",
     "moe.routing",
     "moe.routing_quant",

@@ -118,3 +118,13 @@ def test_anti_mx_quant_goes_back(number: int) -> None:
 def test_refusals(options: dict[str, object], message: str) -> None:
     with pytest.raises((RuntimeError, NotImplementedError), match=message):
         torch.ops.npu.npu_dynamic_mx_quant(torch.ones(2, 64).half(), **options)
+
+
+@pytest.mark.parametrize("number", [E4M3, E2M1])
+def test_both_axes_at_once(number: int) -> None:
+    x = torch.randn(2, 70, 96).bfloat16()
+    results = call("npu::npu_dynamic_mx_quant_with_dual_axis", x, dst_type=number)
+    for axis, y, scale in ((-1, *results[:2]), (-2, *results[2:])):
+        expected = torch.ops.npu.npu_dynamic_mx_quant(x, axis=axis, dst_type=number)
+        assert bytes_of(y) == bytes_of(expected[0])
+        assert bytes_of(scale) == bytes_of(expected[1])

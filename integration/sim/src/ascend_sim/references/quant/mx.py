@@ -69,6 +69,30 @@ def npu_dynamic_mx_quant(
 
 
 @reference(
+    "npu::npu_dynamic_mx_quant_with_dual_axis",
+    source=wheel_doc("npu_dynamic_mx_quant_with_dual_axis"),
+    grade=Grade.DOCUMENTED,
+)
+def npu_dynamic_mx_quant_with_dual_axis(
+    input: Tensor,
+    *,
+    round_mode: str = "rint",
+    dst_type: int = 296,
+    scale_alg: int = 0,
+    dst_type_max: float | None = 0.0,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """:func:`npu_dynamic_mx_quant` along the last axis, and along the last but one."""
+    op, divisor = "npu_dynamic_mx_quant_with_dual_axis", dst_type_max or 0.0
+    kind, algorithm = checked(op, dst_type, round_mode, scale_alg, divisor)
+    values = input.float()
+    first, second = (
+        quantise(values, kind, axis=axis, algorithm=algorithm, rounding=round_mode, divisor=divisor)
+        for axis in (-1, -2)
+    )
+    return *first, *second
+
+
+@reference(
     "npu::npu_anti_mx_quant",
     source=cann_doc("ops-nn", "quant/anti_mx_quant/docs/aclnnAntiMxQuant.md"),
     grade=Grade.DOCUMENTED,
