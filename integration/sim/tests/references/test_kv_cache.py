@@ -60,10 +60,10 @@ def test_reshape_and_cache_refuses_a_slot_past_the_cache() -> None:
         torch.ops.atb._npu_reshape_and_cache_siso(key, cache, torch.tensor([8], dtype=torch.int32))
 
 
-@pytest.mark.parametrize("cache", [torch.zeros(2, 4, 1, 6), torch.zeros(2, 4, 1, 4).half()], ids=["size", "dtype"])
-def test_reshape_and_cache_refuses_another_token(cache: torch.Tensor) -> None:
+def test_reshape_and_cache_refuses_another_token() -> None:
+    slots = torch.tensor([0], dtype=torch.int32)
     with pytest.raises(RuntimeError, match=r"tokens are Float .*; the hardware allows those of the cache"):
-        torch.ops.atb._npu_reshape_and_cache_siso(torch.randn(1, 1, 4), cache, torch.tensor([0], dtype=torch.int32))
+        torch.ops.atb._npu_reshape_and_cache_siso(torch.randn(1, 1, 4), torch.zeros(2, 4, 1, 6), slots)
 
 
 def test_reshape_and_cache_writes_a_cache_that_is_half_of_a_tensor() -> None:
@@ -84,8 +84,8 @@ def test_reshape_and_cache_refuses_int64_slots() -> None:
 
 @pytest.mark.parametrize("cache_mode", ["Norm", None, "PA_NZ"])
 def test_scatter_pa_kv_cache(cache_mode: str | None) -> None:
-    key, value = torch.randn(4, 2, 32), torch.randn(4, 2, 16)
-    caches = torch.randn(3, 4, 2, 32), torch.randn(3, 4, 2, 16)
+    key, value = torch.randn(4, 2, 32).half(), torch.randn(4, 2, 16).half()
+    caches = torch.randn(3, 4, 2, 32).half(), torch.randn(3, 4, 2, 16).half()
     slots = [3, 8, 0, 10]
     expected = [written(c, t, slots) for c, t in zip(caches, (key, value), strict=True)]
     stored = [c.clone() for c in caches]
@@ -96,12 +96,6 @@ def test_scatter_pa_kv_cache(cache_mode: str | None) -> None:
     torch.ops.npu.npu_scatter_pa_kv_cache(*arguments, cache_mode=cache_mode)
     assert all(torch.equal(a, b) for a, b in zip(stored, expected, strict=True))
     assert all(torch.equal(a, b) for a, b in zip(functional, expected, strict=True))
-
-
-def test_scatter_pa_kv_cache_refuses_a_cache_of_another_dtype() -> None:
-    key, cache = torch.randn(1, 1, 16), torch.zeros(2, 4, 1, 16, dtype=torch.float16)
-    with pytest.raises(RuntimeError, match=r"key_cache.dtype is torch.float16; the hardware allows that of key"):
-        torch.ops.npu.npu_scatter_pa_kv_cache(key, key, cache, cache.clone(), torch.tensor([0]), cache_mode="Norm")
 
 
 @pytest.mark.parametrize("offsets", [None, [4, 0, 8]], ids=["from-start", "seq_offset"])
@@ -149,8 +143,3 @@ def test_scatter_nd_update() -> None:
     assert not torch.equal(data, expected)
     assert torch.ops.npu.npu_scatter_nd_update_(data, indices, updates) is data
     assert torch.equal(data, expected)
-
-
-def test_scatter_nd_update_refuses_updates_of_another_shape() -> None:
-    with pytest.raises(RuntimeError, match=r"updates.shape is \[3, 5\]; the hardware allows \[3, 6\]"):
-        torch.ops.npu.npu_scatter_nd_update_(torch.ones(4, 5, 6), torch.zeros(3, 2, dtype=torch.long), torch.ones(3, 5))

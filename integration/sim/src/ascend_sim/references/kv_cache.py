@@ -65,20 +65,10 @@ def _npu_reshape_and_cache_siso(key: Tensor, key_cache: Tensor, slot_indices: Te
     write_slots("_npu_reshape_and_cache_siso", key_cache, key, slot_indices, _is_fractal(key_cache, key))
 
 
-def _check_scatter(cache_mode: str | None, compressed: bool, tokens: Tensor, caches: tuple[Tensor, Tensor]) -> bool:
-    """Check the arguments of the scatter operators; return whether the caches are fractal."""
-    op = "npu_scatter_pa_kv_cache"
-    if compressed:
-        raise limits.not_simulated(op, "compress_lens", "a tensor")
-    if cache_mode not in (None, "Norm", "PA_NZ"):
-        raise limits.refuse(op, "cache_mode", repr(cache_mode), "None, 'Norm', 'PA_NZ'")
-    if tokens.dim() != 3:
-        raise limits.refuse(op, "key.dim()", tokens.dim(), "3 without compress_lens")
-    for name, cache in zip(("key_cache", "value_cache"), caches, strict=True):
-        if cache.dim() != 4:
-            raise limits.refuse(op, f"{name}.dim()", cache.dim(), 4)
-        if cache.dtype != tokens.dtype:
-            raise limits.refuse(op, f"{name}.dtype", cache.dtype, f"that of key, {tokens.dtype}")
+def _is_scatter_fractal(cache_mode: str | None, compress_lens: Tensor | None) -> bool:
+    """Whether the scatter operators' caches are fractal."""
+    if compress_lens is not None:
+        raise limits.not_simulated("npu_scatter_pa_kv_cache", "compress_lens", "a tensor")
     return cache_mode == "PA_NZ"
 
 
@@ -98,7 +88,7 @@ def npu_scatter_pa_kv_cache(
     cache_mode: str | None = "PA_NZ",
 ) -> None:
     """Write key and value [T, heads, head_size] to ``slot_mapping`` [T]; the compressed form is not simulated."""
-    fractal = _check_scatter(cache_mode, compress_lens is not None, key, (key_cache, value_cache))
+    fractal = _is_scatter_fractal(cache_mode, compress_lens)
     for cache, tokens in ((key_cache, key), (value_cache, value)):
         write_slots("npu_scatter_pa_kv_cache", cache, tokens, slot_mapping, fractal)
 
@@ -218,13 +208,6 @@ def npu_paged_cache_load(
 @reference("npu::npu_scatter_nd_update_", source=wheel_doc("npu_scatter_nd_update_"), grade=Grade.DOCUMENTED)
 def npu_scatter_nd_update_(input: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """``input[indices[..., 0], ..., indices[..., a - 1]] = updates`` for indices [..., a], in place."""
-    depth = indices.shape[-1]
-    op = "npu_scatter_nd_update_"
-    if indices.dim() < 2 or depth > input.dim():
-        raise limits.refuse(op, "indices.shape", list(indices.shape), f"[..., a] with a <= {input.dim()}")
-    expected = list(indices.shape[:-1]) + list(input.shape[depth:])
-    if list(updates.shape) != expected:
-        raise limits.refuse(op, "updates.shape", list(updates.shape), expected)
     input[tuple(indices.long().unbind(-1))] = updates
     return input
 

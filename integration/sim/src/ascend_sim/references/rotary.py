@@ -30,8 +30,6 @@ def npu_rotary_mul(
 
     ``input`` is 4-D; ``r1`` (cos) and ``r2`` (sin) broadcast against it.
     """
-    if input.dim() != 4:
-        raise limits.refuse("npu_rotary_mul", "input.dim()", input.dim(), 4)
     values = input.float()
     if rotate is not None:
         rotated = values @ rotate.float()
@@ -40,7 +38,7 @@ def npu_rotary_mul(
     elif rotary_mode == "interleave":
         rotated = rotate_pairs(values)
     else:
-        raise limits.refuse("npu_rotary_mul", "rotary_mode", repr(rotary_mode), "'half', 'interleave'")
+        raise limits.not_simulated("npu_rotary_mul", "rotary_mode", repr(rotary_mode))
     return values.mul(r1).add_(rotated.mul_(r2)).to(input.dtype)
 
 
@@ -56,16 +54,8 @@ def npu_apply_rotary_pos_emb(
 
     Shapes: query [B, S, N, D] or [T, N, D], key the same with its own N, cos and sin with N = 1; D is 64 or 128.
     """
-    op, allowed = "npu_apply_rotary_pos_emb", limits.numbers("npu_apply_rotary_pos_emb")
-    if layout not in allowed["layouts"]:
-        raise limits.refuse(op, "layout", layout, allowed["layouts"])
-    if rotary_mode not in allowed["rotary_modes"]:
-        raise limits.refuse(op, "rotary_mode", rotary_mode, allowed["rotary_modes"])
-    for name, tensor in (("query", query), ("key", key), ("cos", cos), ("sin", sin)):
-        if tensor.shape[-1] not in allowed["head_sizes"]:
-            raise limits.refuse(op, f"{name}.shape[-1]", tensor.shape[-1], allowed["head_sizes"])
-        if tensor.dim() != len(layout):
-            raise limits.refuse(op, f"{name}.dim()", tensor.dim(), f"{len(layout)} for layout {layout}")
+    if layout not in ("BSND", "TND") or rotary_mode != "half" or cos.shape[-1] != query.shape[-1]:
+        raise limits.not_simulated("npu_apply_rotary_pos_emb", "layout, rotary_mode, cos", (layout, rotary_mode))
     for tensor in (query, key):
         values = tensor.float()
         tensor.copy_(values * cos + rotate_half(values) * sin)
@@ -82,12 +72,6 @@ def npu_interleave_rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
     Shapes: x [B, N, S, 64]; cos and sin [B, 1, S or 1, 64].
     """
-    size = limits.numbers("npu_interleave_rope")["head_size"]
-    for name, tensor in (("x", x), ("cos", cos), ("sin", sin)):
-        if tensor.dim() != 4 or tensor.shape[-1] != size:
-            raise limits.refuse("npu_interleave_rope", f"{name}.shape", list(tensor.shape), f"[B, N, S, {size}]")
-    if cos.shape[1] != 1:
-        raise limits.refuse("npu_interleave_rope", "cos.shape[1]", cos.shape[1], 1)
     halves = torch.cat((x[..., ::2], x[..., 1::2]), -1).float()
     return (halves * cos + rotate_half(halves) * sin).to(x.dtype)
 
@@ -104,23 +88,6 @@ def _rotate_rows(x: Tensor, cos: Tensor, sin: Tensor, head_size: int, neox: bool
     if size < head_size:
         out = torch.cat((out, heads[..., size:]), -1)
     return out.reshape(x.shape)
-
-
-def _check_mrope(query: Tensor, cos_sin_cache: Tensor, sections: list[int] | None, cache_mode: str) -> None:
-    op, allowed = "npu_mrope", limits.numbers("npu_mrope")
-    rotary_dim = cos_sin_cache.shape[-1]
-    single = query.dtype == torch.float32
-    multiple = allowed["rotary_dim_multiple_float32" if single else "rotary_dim_multiple"]
-    if rotary_dim % multiple:
-        raise limits.refuse(op, "rotary_dim", rotary_dim, f"multiples of {multiple} for {query.dtype}")
-    if cache_mode not in ("default", "interleave"):
-        raise limits.refuse(op, "cache_mode", repr(cache_mode), "'default', 'interleave'")
-    if sections is None:
-        return
-    if sections not in allowed["sections"]:
-        raise limits.refuse(op, "mrope_section", sections, f"[0, 0, 0] or one of {allowed['sections']}")
-    if sum(sections) != rotary_dim // 2:
-        raise limits.refuse(op, "sum(mrope_section)", sum(sections), f"rotary_dim / 2 = {rotary_dim // 2}")
 
 
 def _merge_sections(rows: Tensor, sections: list[int], cache_mode: str) -> Tensor:
@@ -157,7 +124,8 @@ def npu_mrope(
     of the rotary_dim / 2 angles come from each: in that order (``cache_mode`` default) or in turns (interleave).
     """
     sections = list(mrope_section) if mrope_section is not None and any(mrope_section) else None
-    _check_mrope(query, cos_sin_cache, sections, cache_mode or "default")
+    if sections is not None and len(sections) != 3:
+        raise limits.not_simulated("npu_mrope", "mrope_section", sections)
     cos, sin = cos_sin_cache.index_select(0, positions.flatten()).float().chunk(2, -1)
     if positions.dim() == 2:
         if sections is None:

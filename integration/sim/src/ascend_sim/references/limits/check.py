@@ -124,12 +124,13 @@ def compile_check(op: str, row: Row, schema: Any, family: Family) -> _Check:
     checker = _Checker(op, row, family)
     parameters, values = _signature(schema)
     arguments = {a.name for a in schema.arguments}
+    tensor_arguments = {a.name for a in schema.arguments if "Tensor" in str(a.type)}
     lists = {a.name for a in schema.arguments if "List" in str(a.type)}
     lines = []
     if row.soc is not None and family not in row.soc:
         lines.append("_check.unsupported()")
     for name in checker.dtypes:
-        if name not in arguments:
+        if name not in tensor_arguments:
             continue
         if name in lists:
             lines.append(f"if {name} is not None: _check.dtype({name!r}, {name})")

@@ -41,7 +41,7 @@ def fits(shape: torch.Size, target: torch.Size) -> bool:
     return len(shape) <= len(target) and all(a in (1, b) for a, b in zip(shape[::-1], target[::-1]))
 
 
-FUNCTIONS = {f.__name__: f for f in (len, min, max, sum, all, any, abs, list, tuple, zip, nz, rising, fits)}
+FUNCTIONS = {f.__name__: f for f in (len, min, max, sum, all, any, abs, list, tuple, sorted, zip, nz, rising, fits)}
 DTYPES = {name: found for name in dir(torch) if isinstance(found := getattr(torch, name), torch.dtype)}
 
 
