@@ -61,7 +61,11 @@ def _settings() -> list[Finding]:
     try:
         settings = load_settings()
         memory = f"{settings.memory / 2**30:g} GiB"
-        return [Finding(f"{settings.visible_devices} {settings.soc} with {memory} each")]
+        orders = {"off": "as submitted", "check": "checked", "random": f"random, seed {settings.seed}"}
+        return [
+            Finding(f"{settings.visible_devices} {settings.soc} with {memory} each"),
+            Finding(f"order of streams: {orders[settings.order]} (ASCEND_SIM_ORDER)"),
+        ]
     except SettingsError as error:
         return [Finding(str(error), True)]
 

@@ -1,4 +1,4 @@
-"""What the simulated NPU was asked to do: operator counts, and host time without compute.
+"""What the simulated NPU was asked to do: operator counts, host time without compute, the order of streams.
 
 >>> from ascend_sim import instruments
 >>> with instruments.counting() as counts:
@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Iterator
 
 import torch
+
+from ascend_sim import runtime
 
 
 def counters() -> dict[str, int]:
@@ -42,6 +44,37 @@ def counting() -> Iterator[Counts]:
         after = counters()
         torch.ops.ascend_sim.count_tasks(False)
         counts.update({key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)})
+
+
+@contextlib.contextmanager
+def _order(mode: str, seed: int) -> Iterator[None]:
+    before = torch.ops.ascend_sim.order()
+    torch.npu.synchronize()
+    torch.ops.ascend_sim.set_order(mode, seed)
+    try:
+        yield
+        torch.npu.synchronize()  # what the check has still to say about copies
+    finally:
+        torch.ops.ascend_sim.set_order(before, runtime.settings().seed)
+
+
+def check_order() -> contextlib.AbstractContextManager[None]:
+    """Makes uses of memory that nothing orders an error, inside the block.
+
+    On hardware streams run at the same time. An operator that uses memory which an operator of another stream writes
+    must be ordered after it, by an event, a synchronisation, or `Tensor.record_stream`. Where nothing orders the two, a
+    `RuntimeError` names both operators, both streams and the memory. The same as `ASCEND_SIM_ORDER=check`.
+    """
+    return _order("check", 0)
+
+
+def random_order(seed: int) -> contextlib.AbstractContextManager[None]:
+    """Runs work in an order that `seed` chooses among those that streams and events permit, inside the block.
+
+    A program whose streams are ordered gives the same values for every seed; when one host thread submits, a seed gives
+    the same order every time. The same as `ASCEND_SIM_ORDER=random` with `ASCEND_SIM_SEED`.
+    """
+    return _order("random", seed)
 
 
 @contextlib.contextmanager

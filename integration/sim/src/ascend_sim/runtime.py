@@ -23,5 +23,7 @@ def install() -> int:
     for library in (location.DISPATCH, location.REFERENCES):
         torch.ops.load_library(str(preload.BUILD / library))
     count: int = torch.ops.ascend_sim.install(references.register_all(), list(settings().adopt))
+    if settings().order != "off":
+        torch.ops.ascend_sim.set_order(settings().order, settings().seed)
     distributed.install()
     return count

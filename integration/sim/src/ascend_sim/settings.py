@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -61,6 +61,10 @@ class Settings(BaseSettings):
     event_timeout: float = Field(
         5.0, ge=0, description="seconds after which a wait for an event nobody records is an error"
     )
+    order: Literal["off", "check", "random"] = Field(
+        "off", description="check: uses of memory that no stream order separates are errors; random: any legal order"
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="what chooses the order that ASCEND_SIM_ORDER=random runs work in")
     trace: bool = Field(False, description="write runtime errors and unimplemented CANN calls to stderr")
 
     @field_validator("soc")

@@ -7,7 +7,7 @@ from ascend_sim.settings import SettingsError, load_settings, parse_size
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SOC", "DEVICES", "MEMORY", "ORACLE_FP32", "ADOPT", "EVENT_TIMEOUT", "TRACE"):
+    for name in ("SOC", "DEVICES", "MEMORY", "ORACLE_FP32", "ADOPT", "EVENT_TIMEOUT", "TRACE", "ORDER", "SEED"):
         monkeypatch.delenv(f"ASCEND_SIM_{name}", raising=False)
     monkeypatch.delenv("ASCEND_RT_VISIBLE_DEVICES", raising=False)
 
@@ -16,6 +16,7 @@ def test_defaults() -> None:
     settings = load_settings()
     assert (settings.soc, settings.devices, settings.memory) == ("Ascend910B1", 2, 8 << 30)
     assert settings.adopt == ("ascend_kernels",)
+    assert (settings.order, settings.seed) == ("off", 0)
 
 
 @pytest.mark.parametrize(
@@ -32,10 +33,13 @@ def test_values_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASCEND_SIM_MEMORY", "2GiB")
     monkeypatch.setenv("ASCEND_SIM_ADOPT", "mine, yours")
     monkeypatch.setenv("ASCEND_SIM_ORACLE_FP32", "1")
+    monkeypatch.setenv("ASCEND_SIM_ORDER", "random")
+    monkeypatch.setenv("ASCEND_SIM_SEED", "7")
     settings = load_settings()
     assert (settings.soc, settings.devices, settings.memory) == ("Ascend910_9392", 4, 2 << 30)
     assert settings.adopt == ("mine", "yours")
     assert settings.oracle_fp32
+    assert (settings.order, settings.seed) == ("random", 7)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,8 @@ def test_values_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ASCEND_SIM_MEMORY", "1MiB", "greater than or equal to 67108864"),
         ("ASCEND_SIM_ADOPT", "aten", "namespaces of custom operators"),
         ("ASCEND_SIM_TRACE", "maybe", "valid boolean"),
+        ("ASCEND_SIM_ORDER", "strict", "'off', 'check' or 'random'"),
+        ("ASCEND_SIM_SEED", "-1", "greater than or equal to 0"),
         ("ASCEND_SIM", "yes", "0 .off. or 1"),
     ],
 )

@@ -11,17 +11,18 @@ extern "C" {
 
 /* A piece of device work. run() returns 0 or an ACL error after sim_report(); destroy() frees the context once. */
 typedef struct {
-    const char *name; /* for error messages; lives at least as long as the context */
+    const char *name; /* for error messages; lives as long as the process */
     int (*run)(void *context);
     void (*destroy)(void *context);
     void *context;
+    int in_turn; /* runs after all such work that was submitted before it, whatever its stream: collectives */
 } sim_work;
 
 typedef enum {
     SIM_RUNS,       /* nothing stands before it: work runs at once */
     SIM_CAPTURES,   /* work is recorded into a graph and does not run */
     SIM_UPDATES,    /* work replaces the next task of a captured task group and does not run */
-    SIM_QUEUES      /* the stream waits for an event: work runs later */
+    SIM_QUEUES      /* the stream waits for an event, or work runs in random order: it runs later */
 } sim_mode;
 
 typedef struct {
@@ -48,6 +49,63 @@ int sim_stream_drain(void *stream, const char *why);
 /* Error text of the calling thread. */
 void sim_report(const char *message);
 const char *sim_message(void);
+
+/* ---- the order of work ---- */
+
+typedef enum {
+    SIM_ORDER_OFF,    /* work runs when it is submitted, unless its stream waits */
+    SIM_ORDER_CHECK,  /* the same, and uses of memory that nothing orders are errors */
+    SIM_ORDER_RANDOM  /* work is queued and runs in an order that a seed chooses among those that streams and events permit */
+} sim_order_mode;
+
+/* Finishes all work, then changes the mode. */
+void sim_order_set(sim_order_mode mode, uint64_t seed);
+sim_order_mode sim_order(void);
+
+/* Where a piece of work stands: who does it, as its how-manieth, and in which graph (0: none). */
+typedef struct {
+    int actor;
+    uint64_t epoch;
+    uint32_t graph;
+} sim_place;
+
+/* A use of memory by an operator. */
+typedef struct {
+    const void *address;   /* of the first element */
+    int dims;
+    const int64_t *sizes, *strides; /* in elements */
+    size_t item_size;
+    const char *type;      /* name of the element type; lives as long as the process */
+    const void *storage;   /* what the tensor is a view of */
+    size_t storage_size;
+    int writes;
+    int fresh;             /* the memory has just been allocated */
+} sim_access;
+
+/* Whether an address lies in pinned host memory, which copies use while the host goes on. */
+int sim_is_pinned(const void *address);
+
+/* The calls below are for SIM_ORDER_CHECK. */
+
+/* From here on this thread works on the stream, after all that the host knows; returns its place before, to return to. */
+sim_place sim_order_enter(void *stream);
+void sim_order_return(sim_place place);
+sim_place sim_order_here(void);
+/* The same for work that the stream begins and that goes on beside it (a communicator's stream), until a stream follows it. */
+sim_place sim_order_enter_beside(void *stream, int *beside, const char *name);
+void sim_order_stream_follows(void *stream, int beside);
+void sim_order_join_streams(void *first, void *second);
+
+/* Notes a use of memory by the work this thread does. Returns an ACL error if it conflicts with another that is not
+ * ordered before it. */
+int sim_order_use(const sim_access *access, const char *name);
+
+/* The host has waited for the stream. sim_observe_host() names what to call, without locks, whenever the host has waited. */
+void sim_order_host_waits(void *stream);
+void sim_observe_host(int (*observer)(void));
+int sim_order_host_knows(sim_place place);
+int sim_order_is_before(sim_place place); /* before the work this thread does */
+const char *sim_order_name(sim_place place);
 
 /* Called with the name of each task that a graph runs (NULL: none); in skip mode tasks are counted and not run. */
 void sim_observe_tasks(void (*observer)(const char *name));

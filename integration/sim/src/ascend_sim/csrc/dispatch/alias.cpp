@@ -16,7 +16,16 @@ struct AliasStorage : c10::StorageImpl {
   int64_t format = kFormatNd;
 };
 
+void release_nothing(void*) {}
+void release_storage(void* held) { delete static_cast<c10::Storage*>(held); }
+
 }  // namespace
+
+bool is_alias(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return false;
+  const auto deleter = tensor.storage().data_ptr().get_deleter();
+  return deleter == release_nothing || deleter == release_storage;
+}
 
 int64_t format_of(const at::Tensor& tensor) {
   const auto* storage = tensor.storage().unsafeGetStorageImpl();
@@ -31,15 +40,12 @@ int64_t format_of(const at::Tensor& tensor) {
 at::Tensor alias(const at::Tensor& tensor, bool owning) {
   auto* storage = tensor.storage().unsafeGetStorageImpl();
   void* context = nullptr;
-  void (*release)(void*) = [](void*) {};
-  if (owning) {
-    context = new c10::Storage(tensor.storage());
-    release = [](void* held) { delete static_cast<c10::Storage*>(held); };
-  }
+  if (owning) context = new c10::Storage(tensor.storage());
   // Resizable, so that out= kernels may grow it; Conversion::restore() then resizes the NPU tensor.
   c10::intrusive_ptr<c10::StorageImpl> bytes = c10::make_intrusive<AliasStorage>(
       c10::StorageImpl::use_byte_size_t(), storage->nbytes(),
-      c10::DataPtr(const_cast<void*>(storage->data()), context, release, c10::Device(c10::kCPU)), c10::GetCPUAllocator(),
+      c10::DataPtr(const_cast<void*>(storage->data()), context, owning ? release_storage : release_nothing, c10::Device(c10::kCPU)),
+      c10::GetCPUAllocator(),
       /*resizable=*/true);
   static_cast<AliasStorage*>(bytes.get())->format = format_of(tensor);
   auto result = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(bytes)),

@@ -16,6 +16,9 @@ inline bool is_npu(const at::Tensor& tensor) { return tensor.defined() && tensor
 // without, the caller does.
 at::Tensor alias(const at::Tensor& tensor, bool owning);
 
+// Whether a CPU tensor is an alias, or a view of one.
+bool is_alias(const at::Tensor& tensor);
+
 // The storage format of an NPU tensor, or of what a CPU tensor is an alias of; ND for other CPU tensors.
 int64_t format_of(const at::Tensor& tensor);
 

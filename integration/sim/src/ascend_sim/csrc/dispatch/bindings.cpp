@@ -8,6 +8,8 @@
 #include "free_compute.h"
 #include "install.h"
 #include "op_info.h"
+#include "order.h"
+#include "transfers.h"
 
 namespace ascend_sim {
 namespace {
@@ -56,6 +58,15 @@ c10::Dict<std::string, int64_t> counters() {
   return result;
 }
 
+// "off", "check" or "random".
+void set_order(const std::string& mode, int64_t seed) {
+  TORCH_CHECK(mode == "off" || mode == "check" || mode == "random", "order ", mode, ": expected off, check or random");
+  sim_observe_host(settle_transfers);
+  abandon_transfers();
+  sim_order_set(mode == "check" ? SIM_ORDER_CHECK : mode == "random" ? SIM_ORDER_RANDOM : SIM_ORDER_OFF, static_cast<uint64_t>(seed));
+}
+
+std::string order() { return checking_order() ? "check" : sim_order() == SIM_ORDER_RANDOM ? "random" : "off"; }
 
 int64_t memory_used(int64_t device) { return static_cast<int64_t>(sim_memory_used(static_cast<int>(device))); }
 
@@ -71,6 +82,8 @@ TORCH_LIBRARY(ascend_sim, library) {
   library.def("counters() -> Dict(str, int)", counters);
   library.def("count_tasks(bool on) -> ()", count_tasks);
   library.def("free_compute(bool on) -> ()", FreeCompute::enable);
+  library.def("set_order(str mode, int seed) -> ()", set_order);
+  library.def("order() -> str", order);
   library.def("memory_used(int device) -> int", memory_used);
   library.def("alias(Tensor tensor) -> Tensor");
   library.def("format_of(Tensor tensor) -> int");

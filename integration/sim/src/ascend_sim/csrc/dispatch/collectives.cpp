@@ -8,6 +8,9 @@
 
 #include "alias.h"
 #include "conversion.h"
+#include "order.h"
+#include "torch_npu/csrc/core/npu/NPUFunctions.h"
+#include "torch_npu/csrc/core/npu/NPUStream.h"
 
 namespace ascend_sim {
 namespace {
@@ -27,8 +30,8 @@ class CompletedWork : public c10d::Work {
 // gloo's Work under the name of the operator that began it.
 class GlooWork : public c10d::Work {
  public:
-  GlooWork(c10::intrusive_ptr<c10d::Work> work, const std::string& name, std::vector<at::Tensor> result)
-      : work_(std::move(work)), name_(name), result_(std::move(result)) {}
+  GlooWork(c10::intrusive_ptr<c10d::Work> work, const std::string& name, std::vector<at::Tensor> result, int beside)
+      : work_(std::move(work)), name_(name), result_(std::move(result)), beside_(beside) {}
   bool isCompleted() override { return work_->isCompleted(); }
   bool isSuccess() const override { return work_->isSuccess(); }
   std::exception_ptr exception() const override { return work_->exception(); }
@@ -36,6 +39,11 @@ class GlooWork : public c10d::Work {
   std::vector<at::Tensor> result() override { return result_; }
   void synchronize() override { wait(kNoTimeout); }
   bool wait(std::chrono::milliseconds timeout) override {
+    if (beside_ && checking_order()) {
+      void* stream = c10_npu::getCurrentNPUStream().stream(/*need_empty=*/false);
+      sim_order_stream_follows(stream, beside_);
+      if (name_ == "c10d::barrier") sim_order_host_waits(stream);
+    }
     try {
       return work_->wait(timeout);
     } catch (const c10::Error& error) {
@@ -52,16 +60,24 @@ class GlooWork : public c10d::Work {
   c10::intrusive_ptr<c10d::Work> work_;
   const std::string& name_;  // of the operator's record, which lives as long as the process
   std::vector<at::Tensor> result_;
+  int beside_;  // the collective's own stream, when the order is checked
+};
+
+struct Shadow {
+  c10::weak_intrusive_ptr<c10d::ProcessGroup> group;
+  c10::intrusive_ptr<c10d::ProcessGroup> twin;
+  int stream = 0;  // the group's own stream, when the order is checked
 };
 
 std::mutex shadows_lock;
-std::unordered_map<c10d::ProcessGroup*, std::pair<c10::weak_intrusive_ptr<c10d::ProcessGroup>, c10::intrusive_ptr<c10d::ProcessGroup>>> shadows;
+std::unordered_map<c10d::ProcessGroup*, Shadow> shadows;
+thread_local int beside = 0;  // the stream of the collective that is being begun
 
 c10::intrusive_ptr<c10d::ProcessGroup> shadow(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
   std::lock_guard<std::mutex> guard(shadows_lock);
   auto it = shadows.find(group.get());
   if (it != shadows.end()) {
-    if (it->second.first.lock() == group) return it->second.second;
+    if (it->second.group.lock() == group) return it->second.twin;
     shadows.erase(it);  // another group that lived at this address
   }
   auto backend = group->getBackend(kNpu);
@@ -70,7 +86,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> shadow(const c10::intrusive_ptr<c10d::Pro
   auto twin = c10::make_intrusive<c10d::ProcessGroup>(group->getRank(), group->getSize());
   twin->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::GLOO, backend);
   twin->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
-  shadows.emplace(group.get(), std::make_pair(c10::weak_intrusive_ptr<c10d::ProcessGroup>(group), twin));
+  shadows.emplace(group.get(), Shadow{c10::weak_intrusive_ptr<c10d::ProcessGroup>(group), twin});
   return twin;
 }
 
@@ -101,9 +117,33 @@ void run_collective(const c10::OperatorHandle& op, const OpInfo& info, torch::ji
   for (size_t i = base; i < stack->size(); i++)
     if ((*stack)[i].isObject()) {
       c10::intrusive_ptr<c10d::Work> work =
-          c10::make_intrusive<GlooWork>((*stack)[i].toCustomClass<c10d::Work>(), info.name, outputs);
+          c10::make_intrusive<GlooWork>((*stack)[i].toCustomClass<c10d::Work>(), info.name, outputs, beside);
       (*stack)[i] = c10::IValue(std::move(work));
     }
+}
+
+void run_collective_checked(const c10::OperatorHandle&, const OpInfo& info, torch::jit::Stack* stack, void* stream,
+                            const std::function<void()>& run) {
+  const size_t base = stack->size() - info.arguments;
+  const torch::jit::Stack arguments(stack->begin() + static_cast<ptrdiff_t>(base), stack->end());
+  int* group_stream = nullptr;
+  if (info.process_group >= 0) {
+    const auto group = arguments[info.process_group].toCustomClass<c10d::ProcessGroup>();
+    shadow(group);
+    std::lock_guard<std::mutex> guard(shadows_lock);
+    group_stream = &shadows.at(group.get()).stream;  // stays where it is while the group lives
+  }
+  int none = 0;
+  WorkScope scope(group_stream ? sim_order_enter_beside(stream, group_stream, "the stream of a process group") : sim_order_enter(stream));
+  note_arguments(info, arguments.data());
+  beside = group_stream ? *group_stream : none;
+  try {
+    run();
+  } catch (...) {
+    beside = none;
+    throw;
+  }
+  beside = none;
 }
 
 void wait_collective(const torch::jit::Stack& results) {

@@ -3,6 +3,8 @@
 
 #include <ATen/core/stack.h>
 
+#include <functional>
+
 #include "op_info.h"
 
 namespace ascend_sim {
@@ -10,6 +12,11 @@ namespace ascend_sim {
 // Runs a c10d operator whose tensors are CPU aliases: the process group argument is replaced by one that offers the
 // group's gloo backend for CPU tensors, so that the group itself keeps refusing CPU tensors as HCCL does.
 void run_collective(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack);
+
+// The same through `run` on NPU tensors, with the order of streams checked: the collective runs beside `stream`, on its
+// group's own; what waits for its Work is ordered after it.
+void run_collective_checked(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack, void* stream,
+                            const std::function<void()>& run);
 
 // Waits for the Work among the results of run_collective().
 void wait_collective(const torch::jit::Stack& results);

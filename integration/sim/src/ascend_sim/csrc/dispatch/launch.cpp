@@ -8,9 +8,11 @@
 #include "format.h"
 #include "free_compute.h"
 #include "install.h"
+#include "order.h"
 #include "random.h"
 #include "task.h"
 #include "threads.h"
+#include "transfers.h"
 #include "torch_npu/csrc/core/npu/NPUFunctions.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"
 
@@ -33,6 +35,16 @@ void* stream_of(const Stack& stack, size_t base) {
   return c10_npu::getCurrentNPUStream(index.value_or(-1)).stream(/*need_empty=*/false);
 }
 
+// A copy between two NPUs orders the current streams of both.
+void* other_stream_of(const OpInfo& info, const Stack& stack, size_t base, void* stream) {
+  for (int i = 0; info.copies && i < info.arguments; i++) {
+    if (!stack[base + i].isTensor() || !is_npu(stack[base + i].toTensor())) continue;
+    void* other = c10_npu::getCurrentNPUStream(stack[base + i].toTensor().device().index()).stream(/*need_empty=*/false);
+    if (other != stream) return other;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void Launch::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
@@ -43,15 +55,45 @@ void Launch::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stac
   const size_t base = stack->size() - info_->arguments;
   void* stream = stream_of(*stack, base);
   const sim_mode mode = sim_stream_mode(stream);
-  if (mode == SIM_RUNS) return run(op, stack);
+  if (mode == SIM_RUNS) return checking_order() ? run_checked(op, stack, stream) : run(op, stack);
   if (needs_host(*info_, *stack, base)) {
     TORCH_CHECK(mode == SIM_QUEUES, info_->name, ": a synchronizing operation is not permitted while ",
                 mode == SIM_CAPTURES ? "the stream is capturing" : "a graph task is updated");
+    check_runtime(sim_stream_drain(stream, info_->name.c_str()), info_->name);
+    return checking_order() ? run_checked(op, stack, stream) : run(op, stack);
+  }
+  if (mode == SIM_QUEUES && sim_order() == SIM_ORDER_RANDOM && !can_be_queued(op, *info_, *stack, base)) {
     check_runtime(sim_stream_drain(stream, info_->name.c_str()), info_->name);
     return run(op, stack);
   }
   if (mode == SIM_QUEUES) info_->launches.fetch_add(1, std::memory_order_relaxed);
   submit_task(op, *info_, mode, stream, stack);
+}
+
+void Launch::run_checked(const c10::OperatorHandle& op, Stack* stack, void* stream) {
+  const OpInfo& info = *info_;
+  const size_t base = stack->size() - info.arguments;
+  const Stack arguments(stack->begin() + static_cast<ptrdiff_t>(base), stack->end());
+  // Operators that torch_npu has no kernel for run on the CPU.
+  const bool host_waits = !info.native || needs_host(info, *stack, base) || copies_pageable(info, arguments.data());
+  if (info.collective) {
+    run_collective_checked(op, info, stack, stream, [&] { run(op, stack); });
+    return;
+  }
+  WorkScope scope(sim_order_enter(stream));
+  void* other = other_stream_of(info, *stack, base, stream);
+  if (other) sim_order_join_streams(stream, other);
+  before_transfer(info, arguments.data());
+  note_arguments(info, arguments.data());
+  run(op, stack);
+  note_results(info, arguments.data(), c10::ArrayRef<c10::IValue>(*stack).slice(base));
+  if (other) sim_order_join_streams(stream, other);
+  if (!host_waits) {
+    after_transfer(info, arguments.data());
+  } else {
+    sim_order_host_waits(stream);
+    check_runtime(settle_transfers(), info.name);
+  }
 }
 
 void Launch::run(const c10::OperatorHandle& op, Stack* stack) {

@@ -16,6 +16,8 @@ class Launch : public c10::OperatorKernel {
 
  private:
   void run(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  // The same, with the order of streams checked.
+  void run_checked(const c10::OperatorHandle& op, torch::jit::Stack* stack, void* stream);
   OpInfo* info_;
 };
 

@@ -17,6 +17,10 @@ std::map<std::string, std::unique_ptr<OpInfo>>& registry() {
 
 bool starts_with(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
 
+bool ends_with(const std::string& text, const std::string& suffix) {
+  return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
 // The host needs a device value (or a shape that depends on one) before these return.
 const std::unordered_set<std::string> kSynchronizing = {
     "aten::_local_scalar_dense", "aten::item",    "aten::nonzero",   "aten::masked_select", "aten::_unique",
@@ -51,8 +55,12 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
     if (argument == "generator") generator = i;
     if (argument == "process_group") process_group = i;
     if (argument == "non_blocking") non_blocking = i;
+    const auto* alias = schema.arguments()[i].alias_info();
+    writes.push_back(alias && alias->isWrite());
   }
   collective = starts_with(base, "c10d::");
+  shapes_only = ends_with(base, "_like") || ends_with(base, "_infer_output") || ends_with(base, "_get_max_workspace") ||
+                ends_with(base, "_get_workspace");
   copies = base == "aten::copy_" || base == "aten::_to_copy" || base == "aten::_copy_from";
   indexes = starts_with(base, "aten::index") || starts_with(base, "aten::_index") || starts_with(base, "aten::_unsafe_index");
   mixes_devices = copies || indexes || base == "aten::set_" || base == "aten::repeat_interleave" ||
@@ -76,11 +84,18 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
     tensors_only &= result.type()->kind() == c10::TypeKind::TensorType;
   }
   casts_format = base == "npu::npu_format_cast" || base == "npu::npu_format_cast_" || base == "npu::_npu_format_cast";
-  if (auto known = kReturnsArguments.find(base); known != kReturnsArguments.end()) written = known->second;
+  if (auto known = kReturnsArguments.find(base); known != kReturnsArguments.end()) {
+    written = known->second;
+    for (int position : written)
+      if (position >= 0) writes[position] = true;
+  }
   // The vendor's `.out` overloads take the list of results without alias marks.
   if (schema.overload_name() == "out" && arguments > 0) {
     const auto& last = schema.arguments()[arguments - 1];
-    if (last.name() == "out" && last.type()->kind() == c10::TypeKind::ListType && !last.alias_info()) out_list = arguments - 1;
+    if (last.name() == "out" && last.type()->kind() == c10::TypeKind::ListType && !last.alias_info()) {
+      out_list = arguments - 1;
+      writes[out_list] = true;
+    }
   }
   free_compute = tensors_only && !schema.returns().empty() && (kHeavy.count(base) || (!starts_with(base, "aten::") && !collective));
 }

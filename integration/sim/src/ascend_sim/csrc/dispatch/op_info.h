@@ -34,6 +34,8 @@ struct OpInfo {
   bool copies;               // aten::copy_: synchronizes if it blocks and crosses devices
   bool indexes;              // synchronizes if an index is a mask
   bool draws_implicitly;     // random without a generator argument
+  bool shapes_only;          // looks at no value of its arguments: rand_like, workspace sizes
+  std::vector<bool> writes;  // per argument: the operator writes it
   bool free_compute;         // instruments.free_compute() skips it
   bool returns_written;      // every result is an argument the operator writes
   std::vector<int> written;  // per result: the argument it is, or -1 for a fresh tensor

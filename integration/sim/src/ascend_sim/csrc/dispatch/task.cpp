@@ -11,8 +11,10 @@
 #include "collectives.h"
 #include "conversion.h"
 #include "format.h"
+#include "order.h"
 #include "random.h"
 #include "threads.h"
+#include "transfers.h"
 
 namespace ascend_sim {
 namespace {
@@ -33,6 +35,11 @@ void Task::run() {
   ComputeThread::enter();
   at::AutoDispatchBelowADInplaceOrView below;
   c10::InferenceMode inference(true);
+  if (checking_order()) {
+    before_transfer(*info, arguments.data());
+    note_arguments(*info, arguments.data());
+    for (const auto& result : fresh) note_fresh(*info, result);
+  }
   Stack stack = arguments;
   if (draw && info->generator >= 0) stack[info->generator] = draw->cpu_generator();
   if (info->collective) {
@@ -49,6 +56,7 @@ void Task::run() {
   for (const auto& value : stack) collect_tensors(value, results);
   for (size_t i = 0; i < results.size() && i < fresh.size(); i++)
     if (fresh[i].defined()) copy_values(fresh[i], results[i]);
+  if (checking_order()) after_transfer(*info, arguments.data());
 }
 
 int run_task(void* context) {
@@ -64,6 +72,11 @@ int run_task(void* context) {
   }
   sim_report((task->info->name + " failed on the simulated device: " + problem).c_str());
   return 507011;  // ACL_ERROR_RT_MODEL_EXECUTE
+}
+
+// Hardware takes the values of CPU tensors when an operator is submitted.
+at::Tensor own_host_values(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().is_cpu() && !is_alias(tensor) ? tensor.clone() : tensor;
 }
 
 // ---- shapes of results that are not computed yet ----
@@ -85,11 +98,14 @@ at::Tensor zeros_like_on_cpu(const at::Tensor& tensor) {
   return storage.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
 }
 
+bool has_meta(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::Meta) || op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+}
+
 // Runs the operator on stand-ins: Meta tensors, or zeros on the CPU where it has no Meta kernel.
 Stack shapes_of_results(const c10::OperatorHandle& op, const OpInfo& info, const Stack& originals) {
-  const bool meta = op.hasKernelForDispatchKey(c10::DispatchKey::Meta) ||
-                    op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
-                    op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  const bool meta = has_meta(op);
   const auto device = meta ? c10::Device(c10::kMeta) : c10::Device(c10::kCPU);
   Stack stack;
   for (const auto& value : originals) {
@@ -128,19 +144,34 @@ bool needs_host(const OpInfo& info, const Stack& stack, size_t base) {
   return false;
 }
 
+bool can_be_queued(const c10::OperatorHandle& op, const OpInfo& info, const Stack& stack, size_t base) {
+  if (!info.native && !info.collective) return false;
+  if (!info.collective && !info.returns_written && info.out_list < 0 && !has_meta(op)) return false;
+  for (int i = 0; i < info.arguments; i++) {
+    std::vector<at::Tensor> tensors;
+    if (info.writes[i]) collect_tensors(stack[base + i], tensors);
+    for (const auto& tensor : tensors)
+      if (tensor.defined() && tensor.numel() == 0) return false;
+  }
+  return !copies_pageable(info, stack.data() + base);
+}
+
 void check_runtime(int error, const std::string& what) { TORCH_CHECK(error == 0, what, ": ", sim_message()); }
 
 void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mode, void* stream, Stack* stack) {
   const size_t base = stack->size() - info.arguments;
   TORCH_CHECK(mode != SIM_CAPTURES || info.native, info.name,
               ": torch_npu has no kernel for this operator; on an NPU it would fall back to the CPU, which a capture does not permit");
-  const bool owning = mode == SIM_QUEUES || info.collective;
+  // In random order memory is the program's business, as on hardware: the allocator may hand it on while work is queued.
+  const bool owning = (mode == SIM_QUEUES && sim_order() != SIM_ORDER_RANDOM) || info.collective;
   Conversion conversion(info, owning);
   if (info.casts_format) conversion.allocate_as(target_format(info, *stack, base));
   auto task = std::make_unique<Task>(Task{op, &info, {}, {}, std::nullopt});
   Stack originals(stack->begin() + static_cast<ptrdiff_t>(base), stack->end());
-  for (int i = 0; i < info.arguments; i++)
-    task->arguments.push_back(originals[i].isGenerator() ? c10::IValue() : conversion.argument(originals[i], i));
+  for (int i = 0; i < info.arguments; i++) {
+    auto argument = originals[i].isGenerator() ? c10::IValue() : conversion.argument(originals[i], i);
+    task->arguments.push_back(mode == SIM_QUEUES && !info.copies ? map_tensors(argument, own_host_values) : argument);
+  }
   conversion.check_devices();
   if (info.pin_memory >= 0) task->arguments[info.pin_memory] = c10::IValue();
   if (info.generator >= 0 || info.draws_implicitly) {
@@ -177,7 +208,7 @@ void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mod
       }));
     }
   }
-  sim_work work{info.name.c_str(), run_task, [](void* context) { delete static_cast<Task*>(context); }, task.release()};
+  sim_work work{info.name.c_str(), run_task, [](void* context) { delete static_cast<Task*>(context); }, task.release(), info.collective};
   check_runtime(sim_submit(stream, work), info.name);
   stack->resize(base);
   for (auto& value : results) stack->push_back(std::move(value));

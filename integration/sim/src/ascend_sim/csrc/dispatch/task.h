@@ -14,6 +14,10 @@ void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mod
 // Whether the call on top of the stack makes the host wait for the device.
 bool needs_host(const OpInfo& info, const torch::jit::Stack& stack, size_t base);
 
+// In random order: whether the call can wait in a queue. It cannot if torch_npu runs it on the CPU, if the shapes of its
+// results are not known before it has run, or if it resizes an argument.
+bool can_be_queued(const c10::OperatorHandle& op, const OpInfo& info, const torch::jit::Stack& stack, size_t base);
+
 // Throws the runtime's message if `error` is one.
 void check_runtime(int error, const std::string& what);
 

@@ -13,24 +13,55 @@ typedef struct {
     int value;
 } transfer;
 
-static void perform(const transfer *work) {
+static const char *name_of(const transfer *work) { return work->source ? "aclrtMemcpyAsync" : "aclrtMemsetAsync"; }
+
+static aclError use(const void *address, size_t size, int writes, const char *name) {
+    const int64_t sizes = (int64_t)size, strides = 1;
+    const sim_access access = {address, 1, &sizes, &strides, 1, "uint8", address, size, writes, false};
+    return sim_memory_use(&access, name);
+}
+
+/* For the check: what a copy or fill uses; by the work this thread does, or by the host itself. */
+static aclError check_uses(const transfer *work, const char *name) {
+    aclError error = work->source ? use(work->source, work->size, false, name) : ACL_SUCCESS;
+    return error ? error : use(work->destination, work->size, true, name);
+}
+static aclError check_host_uses(const transfer *work, const char *name) {
+    if (!sim_checking) return ACL_SUCCESS;
+    pthread_mutex_lock(&sim_lock);
+    sim_place before = sim_here();
+    sim_order_return((sim_place){SIM_HOST, 0, 0});
+    aclError error = check_uses(work, name);
+    sim_order_return(before);
+    pthread_mutex_unlock(&sim_lock);
+    return error;
+}
+
+static int run(void *context) {
+    const transfer *work = context;
+    if (sim_checking) {
+        pthread_mutex_lock(&sim_lock);
+        aclError error = check_uses(work, name_of(work));
+        pthread_mutex_unlock(&sim_lock);
+        if (error) return error;
+    }
     if (work->source) memmove(work->destination, work->source, work->size);
     else memset(work->destination, work->value, work->size);
-}
-static int run(void *context) {
-    perform(context);
     return ACL_SUCCESS;
 }
 
-static aclError submit(aclrtStream stream, transfer request, const char *name) {
+static aclError submit(aclrtStream stream, transfer request) {
     sim_counts.copies++;
-    if (!sim_attention() || sim_stream_mode(stream) == SIM_RUNS) {
-        perform(&request);
-        return ACL_SUCCESS;
+    if (!sim_attention()) return run(&request);
+    if (sim_stream_mode(stream) == SIM_RUNS) {
+        sim_place before = sim_checking ? sim_order_enter(stream) : sim_here();
+        aclError error = run(&request);
+        sim_order_return(before);
+        return error;
     }
     transfer *context = malloc(sizeof *context);
     *context = request;
-    return sim_submit(stream, (sim_work){name, run, free, context});
+    return sim_submit(stream, (sim_work){name_of(&request), run, free, context, false});
 }
 
 static aclError check(size_t capacity, size_t size, const char *call) {
@@ -45,6 +76,7 @@ aclError aclrtMemcpy(void *destination, size_t capacity, const void *source, siz
         return sim_fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "a synchronous copy is not permitted while a stream is capturing");
     aclError error = check(capacity, size, "aclrtMemcpy");
     sim_counts.copies++;
+    if (!error) error = check_host_uses(&(transfer){destination, source, size, 0}, "aclrtMemcpy");
     if (!error) memmove(destination, source, size);
     return error;
 }
@@ -53,18 +85,19 @@ aclError aclrtMemcpy(void *destination, size_t capacity, const void *source, siz
 aclError aclrtMemcpyAsync(void *destination, size_t capacity, const void *source, size_t size, aclrtMemcpyKind kind, aclrtStream stream) {
     (void)kind;
     aclError error = check(capacity, size, "aclrtMemcpyAsync");
-    return error ? error : submit(stream, (transfer){destination, source, size, 0}, "aclrtMemcpyAsync");
+    return error ? error : submit(stream, (transfer){destination, source, size, 0});
 }
 
 /* aclrtMemset / aclrtMemsetAsync. */
 aclError aclrtMemset(void *destination, size_t capacity, int32_t value, size_t size) {
     aclError error = check(capacity, size, "aclrtMemset");
+    if (!error) error = check_host_uses(&(transfer){destination, NULL, size, value}, "aclrtMemset");
     if (!error) memset(destination, value, size);
     return error;
 }
 aclError aclrtMemsetAsync(void *destination, size_t capacity, int32_t value, size_t size, aclrtStream stream) {
     aclError error = check(capacity, size, "aclrtMemsetAsync");
-    return error ? error : submit(stream, (transfer){destination, NULL, size, value}, "aclrtMemsetAsync");
+    return error ? error : submit(stream, (transfer){destination, NULL, size, value});
 }
 
 /* ---- host callbacks ---- */
@@ -83,7 +116,7 @@ static int call(void *context) {
 static aclError launch(void (*function)(void *), void *argument, aclrtStream stream) {
     callback *context = malloc(sizeof *context);
     *context = (callback){function, argument};
-    return sim_submit(stream, (sim_work){"host function", call, free, context});
+    return sim_submit(stream, (sim_work){"host function", call, free, context, false});
 }
 
 /* aclrtLaunchCallback, aclrtLaunchHostFunc: a host function in stream order, here in the thread that runs the stream. */

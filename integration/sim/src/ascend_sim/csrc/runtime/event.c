@@ -20,21 +20,37 @@ bool sim_wait_over(const sim_item *item) {
     }
 }
 
-void sim_write_value(const sim_item *item) {
-    *item->address = item->value;
-    pthread_cond_broadcast(&sim_changed);
-}
-
-void sim_event_complete(sim_event *event) {
-    event->completed++;
-    event->recorded = true;
-    event->when_ms = sim_now_ms();
+void sim_run_mark(const sim_item *item) {
+    sim_event *event = item->event;
+    sim_clock *clock = sim_checking ? sim_actor_clock(sim_here().actor) : NULL;
+    switch (item->kind) {
+    case SIM_ITEM_RECORD:
+        event->completed++;
+        event->recorded = true;
+        event->when_ms = sim_now_ms();
+        if (clock) sim_clock_set(&event->clock, clock);
+        break;
+    case SIM_ITEM_RESET: event->recorded = false; break;
+    case SIM_ITEM_WRITE_VALUE:
+        *item->address = item->value;
+        if (clock) sim_flag_written(item->address);
+        break;
+    case SIM_ITEM_WAIT:
+        if (clock) sim_clock_join(clock, &event->clock);
+        return;
+    case SIM_ITEM_WAIT_VALUE:
+        if (clock) sim_flag_waited(item->address);
+        return;
+    default: return;
+    }
     pthread_cond_broadcast(&sim_changed);
 }
 
 void sim_event_retain(sim_event *event) { event->references++; }
 void sim_event_drop(sim_event *event) {
-    if (--event->references == 0) free(event);
+    if (--event->references) return;
+    sim_clock_free(&event->clock);
+    free(event);
 }
 
 /* aclrtCreateEvent(Ex)WithFlag. */
@@ -71,8 +87,11 @@ aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream_handle) {
     sim_stream *stream = sim_stream_of(stream_handle);
     if (stream->capture && !is_external(event)) {
         event->capture = stream->capture;
+        event->capture_id = stream->capture->id;
         event->capture_stream = stream;
         event->captured = stream->captured;
+        event->mark = ++stream->capture->marks;
+        sim_capture_event(stream->capture, stream, SIM_ITEM_MARK, event->mark);
     } else {
         event->capture = NULL;
         if (!stream->capture) event->issued++;
@@ -91,6 +110,9 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
     sim_stream *stream = sim_stream_of(stream_handle);
     if (is_external(event)) {
         error = place(stream, SIM_ITEM_WAIT, event, 0);
+    } else if (event->capture && !sim_is_capturing(event->capture, event->capture_id)) {
+        error = sim_fail(ACL_ERROR_RT_EVENT_CAPTURED,
+                         "stream %d would wait for an event that was last recorded inside a capture, which has ended", stream->id);
     } else if (event->capture) {
         if (!stream->capture) {
             stream->capture = event->capture;
@@ -99,10 +121,11 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
         }
         if (stream->capture != event->capture) {
             error = sim_fail(ACL_ERROR_STREAM_CAPTURE_CONFLICT, "stream %d would take part in two captures", stream->id);
-        } else if (event->capture_stream->joined < event->captured) {
-            event->capture_stream->joined = event->captured;
+        } else {
+            if (event->capture_stream->joined < event->captured) event->capture_stream->joined = event->captured;
+            sim_capture_event(stream->capture, stream, SIM_ITEM_JOIN, event->mark);
         }
-    } else if (event->issued > event->completed) {
+    } else if (event->issued > event->completed || (sim_checking && event->issued)) {
         error = place(stream, SIM_ITEM_WAIT, event, event->issued);
     }
     pthread_mutex_unlock(&sim_lock);
@@ -126,13 +149,25 @@ static bool is_complete(void *handle) {
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
     pthread_mutex_lock(&sim_lock);
     aclError error = is_complete(event) ? ACL_SUCCESS : sim_wait(is_complete, event, NULL, "waiting for an event");
+    if (!error && sim_checking) sim_host_joins(&((sim_event *)event)->clock);
     pthread_mutex_unlock(&sim_lock);
-    return error;
+    return sim_host_has_waited(error);
 }
 
-static bool complete(aclrtEvent event) {
+/* The memory allocator asks whether a block that another stream has used may be reused. In the check it may only if the
+ * host has waited for that stream; a yes for any other reason would order the host after the stream by luck. */
+static bool is_allocators(const sim_event *event) { return event->flags == ACL_EVENT_CAPTURE_STREAM_PROGRESS; }
+
+static bool complete(aclrtEvent handle) {
+    sim_event *event = handle;
+    const bool allocators = is_allocators(event);
     pthread_mutex_lock(&sim_lock);
+    if (!allocators) sim_dawdle(); /* when the allocator asks does not depend on the program alone: no draws for it */
     bool result = is_complete(event);
+    if (result && sim_checking) {
+        if (allocators) result = sim_host_is_after(&event->clock);
+        else sim_host_joins(&event->clock);
+    }
     pthread_mutex_unlock(&sim_lock);
     return result;
 }

@@ -38,14 +38,38 @@ bool sim_capture_forbids(void) {
 
 /* ---- capture ---- */
 
-aclError sim_capture_item(sim_model *model, sim_stream *stream, sim_item item) {
+bool sim_is_capturing(const sim_model *model, uint32_t id) {
+    const sim_model *found = capturing;
+    while (found && found != model) found = found->next;
+    return found && found->id == id; /* another graph may live at the address of one that was destroyed */
+}
+
+static int lane_of(sim_model *model, sim_stream *stream) {
+    for (int i = 0; i < model->lane_count; i++)
+        if (model->lanes[i].stream == stream) return i;
+    model->lanes = realloc(model->lanes, (size_t)(model->lane_count + 1) * sizeof *model->lanes);
+    model->lanes[model->lane_count] = (sim_lane){stream, stream->id, 0};
+    return model->lane_count++;
+}
+
+static void append(sim_model *model, sim_stream *stream, sim_item item) {
+    item.lane = lane_of(model, stream);
     if (model->count == model->capacity) {
         model->capacity = model->capacity ? 2 * model->capacity : 64;
         model->items = realloc(model->items, model->capacity * sizeof *model->items);
     }
     model->items[model->count++] = item;
+}
+
+aclError sim_capture_item(sim_model *model, sim_stream *stream, sim_item item) {
+    append(model, stream, item);
     stream->captured++;
+    model->in_turn |= item.work.in_turn;
     return ACL_SUCCESS;
+}
+
+void sim_capture_event(sim_model *model, sim_stream *stream, sim_item_kind kind, size_t mark) {
+    append(model, stream, (sim_item){.kind = kind, .mark = mark});
 }
 
 /* aclmdlRICaptureBegin: from here on the stream's work is recorded. */
@@ -68,6 +92,7 @@ aclError aclmdlRICaptureBegin(aclrtStream handle, aclmdlRICaptureMode mode) {
         captures++;
         stream->capture = model;
         stream->captured = stream->joined = 0;
+        lane_of(model, stream);
         sim_attend(1);
     }
     pthread_mutex_unlock(&sim_lock);
@@ -105,6 +130,7 @@ aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI *result) {
         }
     captures--;
     model->origin = NULL;
+    for (int i = 0; i < model->lane_count; i++) model->lanes[i].stream = NULL;
     *result = model;
     pthread_mutex_unlock(&sim_lock);
     return error;
@@ -137,18 +163,15 @@ void sim_model_drop(sim_model *model) {
     size_t count = model->count;
     while (model->groups) {
         sim_task_group *group = model->groups;
+        for (sim_stream *stream = sim_streams(); stream; stream = stream->next)
+            if (stream->update == group) stream->update = NULL, sim_attend(-1); /* an update that failed and never ended */
         model->groups = group->next;
         free(group);
     }
-    for (size_t i = 0; i < count; i++) {
-        if (items[i].kind != SIM_ITEM_WORK) {
-            sim_item_release(&items[i]);
-            continue;
-        }
-        pthread_mutex_unlock(&sim_lock); /* destroying work may free device memory */
-        if (items[i].work.destroy) items[i].work.destroy(items[i].work.context);
-        pthread_mutex_lock(&sim_lock);
-    }
+    for (int i = 0; i < model->lane_count; i++) sim_actor_drop(model->lanes[i].actor);
+    free(model->lanes);
+    sim_history_clear(&model->tasks);
+    for (size_t i = 0; i < count; i++) sim_item_release(&items[i]);
     free(items);
     free(model);
 }
@@ -170,7 +193,8 @@ aclError aclmdlRIGetId(aclmdlRI model, uint32_t *id) {
 /* aclmdlRIDebugJsonPrint: the graph's tasks, one JSON object a line. */
 aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char *path, uint32_t flags) {
     (void)flags;
-    static const char *const kinds[] = {"task", "record", "wait", "reset", "replay", "write value", "wait for value"};
+    static const char *const kinds[] = {"task", "record", "wait", "reset", "replay", "write value", "wait for value",
+                                        "update", "mark", "join"};
     sim_model *model = handle;
     FILE *file = fopen(path, "w");
     if (!file) return sim_fail(ACL_ERROR_RT_FILE_OPEN, "cannot write %s", path);
@@ -185,13 +209,50 @@ aclError aclmdlRIDebugJsonPrint(aclmdlRI handle, const char *path, uint32_t flag
 
 /* ---- replay ---- */
 
+static sim_replay *launch(sim_model *model, sim_stream *stream) {
+    sim_replay *replay = calloc(1, sizeof *replay);
+    model->references++;
+    replay->model = model;
+    replay->stream = stream;
+    replay->marks = calloc(model->marks + 1, sizeof *replay->marks);
+    replay->next = malloc((size_t)model->lane_count * sizeof *replay->next);
+    for (int lane = 0; lane < model->lane_count; lane++)
+        for (replay->next[lane] = 0; replay->next[lane] < model->count && model->items[replay->next[lane]].lane != lane;) replay->next[lane]++;
+    if (sim_checking) replay->moment = sim_host_moment();
+    return replay;
+}
+
+void sim_replay_free(sim_replay *replay) {
+    for (size_t i = 0; i <= replay->model->marks; i++) sim_clock_free(&replay->marks[i].clock);
+    sim_clock_free(&replay->moment);
+    free(replay->marks);
+    free(replay->next);
+    sim_model_drop(replay->model);
+    free(replay);
+}
+
 const sim_item *sim_replay_next(const sim_replay *replay) {
     return replay->position < replay->model->count ? &replay->model->items[replay->position] : NULL;
 }
 
+/* In random order: whether the next item of a lane may run. */
+static bool lane_can_run(const sim_replay *replay, int lane) {
+    const sim_model *model = replay->model;
+    size_t index = replay->next[lane];
+    if (index == model->count) return false;
+    const sim_item *item = &model->items[index];
+    if (item->kind == SIM_ITEM_JOIN) return replay->marks[item->mark].reached;
+    for (size_t i = 0; item->work.in_turn && i < index; i++)
+        if (model->items[i].work.in_turn && i >= replay->next[model->items[i].lane]) return false;
+    return sim_wait_over(item);
+}
+
 bool sim_replay_can_run(const sim_replay *replay) {
     const sim_item *next = sim_replay_next(replay);
-    return !next || sim_wait_over(next);
+    if (!sim_random || !next) return !next || sim_wait_over(next);
+    for (int lane = 0; lane < replay->model->lane_count; lane++)
+        if (lane_can_run(replay, lane)) return true;
+    return false;
 }
 
 static void free_retired(sim_model *model) {
@@ -205,30 +266,91 @@ static void free_retired(sim_model *model) {
     pthread_mutex_lock(&sim_lock);
 }
 
-aclError sim_replay_run(sim_replay *replay) {
+/* The parameters of a task are memory that updates write and replays read. */
+static aclError use_task(sim_model *model, size_t index, bool writes) {
+    const sim_access access = {.address = (const void *)(index + 1), .item_size = 1, .writes = writes,
+                               .storage = (const void *)(uintptr_t)model->id};
+    return sim_checking ? sim_history_use(&model->tasks, &access, model->items[index].work.name) : ACL_SUCCESS;
+}
+
+static aclError run_task(sim_model *model, size_t index) {
+    sim_work work = model->items[index].work;
+    aclError error = use_task(model, index, false);
+    if (error) return error;
+    model->executing++;
+    pthread_mutex_unlock(&sim_lock);
+    error = work.run(work.context);
+    pthread_mutex_lock(&sim_lock);
+    if (--model->executing == 0 && model->retired) free_retired(model);
+    return error;
+}
+
+static int actor_of_lane(const sim_replay *replay, int lane) {
+    if (lane == 0) return sim_actor_of(replay->stream);
+    sim_lane *captured = &replay->model->lanes[lane];
+    if (!captured->actor)
+        captured->actor = sim_actor_new("stream %d of the capture of graph %u", captured->stream_id, replay->model->id);
+    return captured->actor;
+}
+
+static void run_captured(sim_replay *replay, size_t index) {
     sim_model *model = replay->model;
-    aclError error = ACL_SUCCESS;
-    for (; replay->position < model->count; replay->position++) {
-        sim_item *item = &model->items[replay->position];
-        if (!sim_wait_over(item)) {
+    const sim_item item = model->items[index]; /* a copy: the lock is released while work runs */
+    sim_mark *mark = &replay->marks[item.mark];
+    if (sim_checking) sim_act(actor_of_lane(replay, item.lane), &replay->moment, model->id);
+    sim_clock *clock = sim_checking ? sim_actor_clock(sim_here().actor) : NULL;
+    if (item.kind == SIM_ITEM_MARK) {
+        mark->reached = true;
+        if (clock) sim_clock_set(&mark->clock, clock);
+    } else if (item.kind == SIM_ITEM_JOIN) {
+        if (clock) sim_clock_join(clock, &mark->clock);
+    } else if (item.kind == SIM_ITEM_WORK) {
+        sim_counts.graph_tasks++;
+        if (observe) observe(item.work.name);
+        if (!skip && !replay->error) replay->error = run_task(model, index); /* after a failure the gates keep their order */
+    } else {
+        sim_run_mark(&item);
+    }
+}
+
+/* The replay is over when all its streams are. */
+static aclError end_replay(sim_replay *replay) {
+    for (int lane = 1; sim_checking && lane < replay->model->lane_count; lane++) {
+        int captured = actor_of_lane(replay, lane), origin = actor_of_lane(replay, 0);
+        sim_clock_join(sim_actor_clock(origin), sim_actor_clock(captured));
+    }
+    return replay->error;
+}
+
+static aclError step_at_random(sim_replay *replay) {
+    const sim_model *model = replay->model;
+    size_t count = 0;
+    for (int lane = 0; lane < model->lane_count; lane++) count += lane_can_run(replay, lane);
+    if (count) {
+        size_t chosen = sim_random_below(count);
+        int lane = 0;
+        while (!lane_can_run(replay, lane) || chosen-- > 0) lane++;
+        run_captured(replay, replay->next[lane]);
+        while (++replay->next[lane] < model->count && model->items[replay->next[lane]].lane != lane) continue;
+    }
+    replay->position = model->count;
+    for (int lane = 0; lane < model->lane_count; lane++)
+        if (replay->next[lane] < replay->position) replay->position = replay->next[lane];
+    if (replay->position == model->count) return end_replay(replay);
+    if (!count) sim_counts.suspensions++;
+    return count ? SIM_MORE : SIM_BLOCKED;
+}
+
+aclError sim_replay_run(sim_replay *replay) {
+    if (sim_random) return step_at_random(replay);
+    for (; replay->position < replay->model->count; replay->position++) {
+        if (!sim_wait_over(&replay->model->items[replay->position])) {
             sim_counts.suspensions++;
             return SIM_BLOCKED;
         }
-        if (item->kind == SIM_ITEM_RECORD) sim_event_complete(item->event);
-        if (item->kind == SIM_ITEM_RESET) item->event->recorded = false;
-        if (item->kind == SIM_ITEM_WRITE_VALUE) sim_write_value(item);
-        if (item->kind != SIM_ITEM_WORK) continue;
-        sim_counts.graph_tasks++;
-        sim_work work = item->work;
-        if (observe) observe(work.name);
-        if (skip || error) continue; /* after a failure nothing runs, but the gates keep their order */
-        model->executing++;
-        pthread_mutex_unlock(&sim_lock);
-        error = work.run(work.context);
-        pthread_mutex_lock(&sim_lock);
-        if (--model->executing == 0 && model->retired) free_retired(model);
+        run_captured(replay, replay->position);
     }
-    return error;
+    return end_replay(replay);
 }
 
 /* aclmdlRIExecuteAsync: launches a graph on a stream. */
@@ -239,12 +361,8 @@ aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream_handle) {
     if (stream->capture) {
         error = sim_fail(ACL_ERROR_RT_STREAM_CAPTURED, "a graph cannot be replayed on stream %d while it is capturing", stream->id);
     } else {
-        sim_model *model = handle;
-        model->references++;
         sim_counts.replays++;
-        sim_replay *replay = malloc(sizeof *replay);
-        *replay = (sim_replay){model, 0};
-        error = sim_enqueue(stream, (sim_item){.kind = SIM_ITEM_REPLAY, .replay = replay});
+        error = sim_enqueue(stream, (sim_item){.kind = SIM_ITEM_REPLAY, .replay = launch(handle, stream)});
     }
     pthread_mutex_unlock(&sim_lock);
     return error == SIM_BLOCKED ? ACL_SUCCESS : error;
@@ -328,16 +446,20 @@ aclError sim_update_item(sim_stream *stream, sim_item item) {
     if (strcmp(task->work.name, item.work.name))
         return sim_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP, "the update submits %s where %s was captured", item.work.name,
                         task->work.name);
-    stream->update_next++;
-    sim_work old = task->work;
-    task->work = item.work;
-    if (model->executing) {
-        model->retired = realloc(model->retired, (model->retired_count + 1) * sizeof *model->retired);
-        model->retired[model->retired_count++] = old;
-        return ACL_SUCCESS;
-    }
-    pthread_mutex_unlock(&sim_lock); /* destroying work may free device memory */
-    old.destroy(old.context);
-    pthread_mutex_lock(&sim_lock);
+    model->references++;
+    return sim_enqueue(stream, (sim_item){.kind = SIM_ITEM_UPDATE, .model = model, .index = stream->update_next++, .work = item.work});
+}
+
+aclError sim_update_run(sim_item *item) {
+    sim_model *model = item->model;
+    aclError error = use_task(model, item->index, true);
+    if (error) return error;
+    sim_work old = model->items[item->index].work;
+    model->items[item->index].work = item->work;
+    item->work = old;
+    if (!model->executing) return ACL_SUCCESS;
+    model->retired = realloc(model->retired, (model->retired_count + 1) * sizeof *model->retired);
+    model->retired[model->retired_count++] = old;
+    item->work.destroy = NULL;
     return ACL_SUCCESS;
 }

@@ -43,6 +43,7 @@ static aclError allocate(void **pointer, size_t size) {
     }
     *(block_header *)base = (block_header){MAGIC, device, size};
     *pointer = base + ALIGNMENT;
+    sim_block_add(*pointer, size, false);
     return ACL_SUCCESS;
 }
 
@@ -60,11 +61,21 @@ aclError aclrtMallocWithCfg(void **pointer, size_t size, aclrtMemMallocPolicy po
     return aclrtMalloc(pointer, size, policy);
 }
 
+/* Memory that queued work refers to must not go away before it has run. */
+static void finish_work(void) {
+    if (!sim_random) return;
+    pthread_mutex_lock(&sim_lock);
+    sim_finish();
+    pthread_mutex_unlock(&sim_lock);
+}
+
 /* aclrtFree: returns a block of aclrtMalloc. */
 aclError aclrtFree(void *pointer) {
     if (!pointer) return sim_fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtFree of a null pointer");
     block_header *header = (block_header *)((char *)pointer - ALIGNMENT);
     if (header->magic != MAGIC) return sim_fail(ACL_ERROR_RT_MEMORY_FREE, "aclrtFree of %p, which is no device memory", pointer);
+    finish_work();
+    sim_block_remove(pointer);
     header->magic = 0;
     atomic_fetch_sub(&used[header->device], header->size);
     free(header);
@@ -73,15 +84,18 @@ aclError aclrtFree(void *pointer) {
 
 /* aclrtMallocHost(WithCfg) / aclrtFreeHost: pinned host memory; it does not count against the device. */
 aclError aclrtMallocHost(void **pointer, size_t size) {
-    return posix_memalign(pointer, ALIGNMENT, rounded(size))
-               ? sim_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host is out of memory: %zu bytes asked", size)
-               : ACL_SUCCESS;
+    if (posix_memalign(pointer, ALIGNMENT, rounded(size)))
+        return sim_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host is out of memory: %zu bytes asked", size);
+    sim_block_add(*pointer, rounded(size), true);
+    return ACL_SUCCESS;
 }
 aclError aclrtMallocHostWithCfg(void **pointer, uint64_t size, aclrtMallocConfig *config) {
     (void)config;
     return aclrtMallocHost(pointer, size);
 }
 aclError aclrtFreeHost(void *pointer) {
+    finish_work();
+    sim_block_remove(pointer);
     free(pointer);
     return ACL_SUCCESS;
 }
@@ -122,6 +136,7 @@ aclError aclrtReserveMemAddress(void **pointer, size_t size, size_t alignment, v
     *range = (reservation){base, size, ranges};
     ranges = range;
     pthread_mutex_unlock(&ranges_lock);
+    sim_block_add(base, size, false);
     *pointer = base;
     return ACL_SUCCESS;
 }
@@ -135,6 +150,8 @@ aclError aclrtReleaseMemAddress(void *pointer) {
     if (range) *link = range->next;
     pthread_mutex_unlock(&ranges_lock);
     if (!range) return sim_fail(ACL_ERROR_RT_PARAM_INVALID, "%p was not reserved", pointer);
+    finish_work();
+    sim_block_remove(range->base);
     munmap(range->base, range->size);
     free(range);
     return ACL_SUCCESS;

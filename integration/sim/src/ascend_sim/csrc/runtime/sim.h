@@ -17,6 +17,7 @@
 #include "acl/error_codes/rt_error_codes.h"
 
 #include "../sim_api.h"
+#include "order.h"
 
 #define SIM_MAX_DEVICES 64
 
@@ -34,15 +35,24 @@ typedef enum {
     SIM_ITEM_RESET,
     SIM_ITEM_REPLAY,
     SIM_ITEM_WRITE_VALUE,
-    SIM_ITEM_WAIT_VALUE
+    SIM_ITEM_WAIT_VALUE,
+    SIM_ITEM_UPDATE, /* of a task of a graph */
+    SIM_ITEM_MARK,   /* inside a graph: where an event was recorded, and where a stream of the capture waits for it */
+    SIM_ITEM_JOIN
 } sim_item_kind;
 
 typedef struct {
     sim_item_kind kind;
-    sim_work work;       /* SIM_ITEM_WORK */
+    sim_work work;       /* SIM_ITEM_WORK, _UPDATE */
     sim_event *event;    /* SIM_ITEM_RECORD, _WAIT, _RESET */
     uint64_t ticket;     /* SIM_ITEM_WAIT: number of completed records of the event that satisfies the wait; 0: its flag */
     sim_replay *replay;  /* SIM_ITEM_REPLAY */
+    sim_model *model;    /* SIM_ITEM_UPDATE: the graph and the index of the task */
+    size_t index;
+    size_t mark;         /* SIM_ITEM_MARK, _JOIN: number of the mark in its graph */
+    int lane;            /* of a captured item: number of its stream in the graph */
+    uint64_t turn;       /* work in turn that is queued: its number; 0 for other items */
+    sim_clock moment;    /* what the host knew when the item was queued, for the check */
     uint64_t *address;   /* SIM_ITEM_WRITE_VALUE, _WAIT_VALUE: device memory, the value and how to compare it */
     uint64_t value;
     uint32_t comparison;
@@ -56,7 +66,9 @@ typedef struct {
 struct sim_stream {
     int id;
     int device;
+    int actor;               /* its number among those whose order is checked; 0: none yet */
     sim_queue queue;         /* work that could not run yet; empty almost always */
+    uint64_t since;          /* when the queue began to fill, as a count of such beginnings */
     pthread_t runner;        /* the thread that runs the queue, while running */
     bool running;
     bool timed_out;          /* a wait for this stream gave up and nothing has moved since */
@@ -80,8 +92,18 @@ struct sim_event {
     int references;           /* handle, queued items and captured items */
     sim_model *capture;       /* the capture in which it was last recorded, or NULL */
     sim_stream *capture_stream;
+    uint32_t capture_id;
     uint64_t captured;        /* items of capture_stream before that record */
+    size_t mark;              /* the record's number in that capture */
+    sim_clock clock;          /* of the stream at the last record, for the check */
 };
+
+/* A stream that takes part in a capture. */
+typedef struct {
+    sim_stream *stream; /* while capturing */
+    int stream_id;
+    int actor;
+} sim_lane;
 
 struct sim_model {
     uint32_t id;
@@ -92,6 +114,11 @@ struct sim_model {
     pthread_t thread;
     sim_item *items;
     size_t count, capacity;
+    sim_lane *lanes;          /* the first is the origin's */
+    int lane_count;
+    size_t marks;
+    bool in_turn;             /* some task runs in turn */
+    sim_history tasks;        /* updates and runs of the tasks, by their index, for the check */
     sim_task_group *groups;   /* list */
     sim_task_group *open;     /* begun and not ended */
     int executing;            /* replays that run a task right now */
@@ -106,9 +133,19 @@ struct sim_task_group {
     sim_task_group *next;
 };
 
+typedef struct {
+    bool reached;
+    sim_clock clock;
+} sim_mark;
+
 struct sim_replay {
     sim_model *model;
-    size_t position;
+    sim_stream *stream;
+    size_t position;  /* of the next item; in random order, of the first that has not run */
+    size_t *next;     /* in random order: the next item of each lane */
+    sim_mark *marks;
+    sim_clock moment; /* what the host knew at the launch */
+    aclError error;   /* of the first task that failed; no task runs after it */
 };
 
 /* ---- locking: one lock for the state of streams, events and graphs; never held while work runs ---- */
@@ -130,6 +167,10 @@ int sim_current_device(void);
 sim_stream *sim_stream_of(aclrtStream handle); /* NULL handle: the default stream of the current device */
 aclError sim_enqueue(sim_stream *stream, sim_item item);
 void sim_pump_all(void);                        /* run whatever became able to run */
+bool sim_step(void);                            /* in random order: run something, if anything can run */
+void sim_dawdle(void);                          /* in random order: run something, or not */
+void sim_finish(void);                          /* in random order: run everything that can run */
+bool sim_nothing_queued(void);
 aclError sim_drain(sim_stream *stream);         /* wait until the queue is empty */
 void sim_item_release(sim_item *item);
 sim_stream *sim_streams(void);
@@ -141,21 +182,34 @@ aclError sim_wait(sim_condition ready, void *argument, sim_stream *stream, const
 
 /* ---- event.c: callers hold sim_lock ---- */
 bool sim_wait_over(const sim_item *item); /* of a wait: may what follows it run? true for other items */
-void sim_write_value(const sim_item *item);
-void sim_event_complete(sim_event *event);
+void sim_run_mark(const sim_item *item); /* runs a record, reset, write of a value, or a wait that is over */
 void sim_event_retain(sim_event *event);
 void sim_event_drop(sim_event *event);
 
 /* ---- graph.c: callers hold sim_lock ---- */
 aclError sim_capture_item(sim_model *model, sim_stream *stream, sim_item item);
+void sim_capture_event(sim_model *model, sim_stream *stream, sim_item_kind kind, size_t mark);
+bool sim_is_capturing(const sim_model *model, uint32_t id);
 aclError sim_update_item(sim_stream *stream, sim_item item);
+aclError sim_update_run(sim_item *item); /* leaves the replaced task in the item */
 bool sim_capture_forbids(void); /* takes sim_lock: does a capture forbid an unsafe call in this thread? */
 void sim_model_drop(sim_model *model);
-/* Runs a replay as far as it can: 0 done, SIM_BLOCKED at an event that is not recorded, or an ACL error. */
+/* Runs a replay as far as it can: 0 done, SIM_BLOCKED at an event that is not recorded, or an ACL error. In random order
+ * it runs one task: SIM_MORE. */
 #define SIM_BLOCKED (-1)
+#define SIM_MORE (-2)
 aclError sim_replay_run(sim_replay *replay);
+void sim_replay_free(sim_replay *replay);
 bool sim_replay_can_run(const sim_replay *replay);
 const sim_item *sim_replay_next(const sim_replay *replay); /* NULL: finished */
 extern sim_counters sim_counts;
+
+/* ---- random.c ---- */
+extern bool sim_random;
+void sim_random_seed(uint64_t seed);
+size_t sim_random_below(size_t bound);
+
+/* ---- order.c: without sim_lock: after the host has waited without `error`, lets the observer look; returns its error ---- */
+aclError sim_host_has_waited(aclError error);
 
 #endif

@@ -1,5 +1,6 @@
 /* Streams. Work runs in the submitting thread; it is queued only behind something that waits for an event, and then
- * runs in the thread that records the event. */
+ * runs in the thread that records the event. In random order all work is queued; threads that submit run some of it, and
+ * threads that wait run what they choose at random until what they wait for has happened. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ static sim_stream *streams;
 static sim_stream *default_streams[SIM_MAX_DEVICES];
 static atomic_int next_id = 1;
 static atomic_int attention;
+static size_t queued; /* streams whose queue is not empty */
+static uint64_t turns_given, turns_over, beginnings;
 
 int sim_attention(void) { return attention; }
 void sim_attend(int change) { attention += change; }
@@ -64,7 +67,11 @@ static void push(sim_stream *stream, sim_item item) {
             queue->items = realloc(queue->items, queue->capacity * sizeof *queue->items);
         }
     }
-    if (empty(stream)) sim_attend(1);
+    if (empty(stream)) {
+        stream->since = ++beginnings;
+        queued++;
+        sim_attend(1);
+    }
     queue->items[queue->tail++] = item;
 }
 
@@ -72,88 +79,122 @@ static void pop(sim_stream *stream) {
     stream->queue.head++;
     if (empty(stream)) {
         stream->queue.head = stream->queue.tail = 0;
+        queued--;
         sim_attend(-1);
     }
 }
 
 void sim_item_release(sim_item *item) {
-    if (item->kind == SIM_ITEM_WORK && item->work.destroy) item->work.destroy(item->work.context);
-    if (item->event) sim_event_drop(item->event);
-    if (item->replay) {
-        sim_model_drop(item->replay->model);
-        free(item->replay);
+    if (item->work.destroy) {
+        pthread_mutex_unlock(&sim_lock); /* destroying work may free device memory */
+        item->work.destroy(item->work.context);
+        pthread_mutex_lock(&sim_lock);
     }
+    if (item->event) sim_event_drop(item->event);
+    if (item->replay) sim_replay_free(item->replay);
+    if (item->model) sim_model_drop(item->model);
+    sim_clock_free(&item->moment);
 }
 
 static bool can_run(const sim_stream *stream) {
     if (empty(stream) || stream->running) return false;
     const sim_item *item = &stream->queue.items[stream->queue.head];
+    if (item->turn && item->turn != turns_over + 1) return false;
     return item->kind == SIM_ITEM_REPLAY ? sim_replay_can_run(item->replay) : sim_wait_over(item);
 }
 
 /* Runs one item. The lock is released while work runs. */
-static aclError run_item(sim_item *item) {
+static aclError run_item(sim_stream *stream, sim_item *item) {
     aclError error = ACL_SUCCESS;
+    if (sim_checking && item->kind != SIM_ITEM_REPLAY) sim_act(sim_actor_of(stream), &item->moment, 0);
     switch (item->kind) {
     case SIM_ITEM_WORK:
         pthread_mutex_unlock(&sim_lock);
         error = item->work.run(item->work.context);
         pthread_mutex_lock(&sim_lock);
         return error;
-    case SIM_ITEM_RECORD: sim_event_complete(item->event); return ACL_SUCCESS;
-    case SIM_ITEM_RESET: item->event->recorded = false; return ACL_SUCCESS;
-    case SIM_ITEM_WRITE_VALUE: sim_write_value(item); return ACL_SUCCESS;
-    case SIM_ITEM_WAIT:
-    case SIM_ITEM_WAIT_VALUE: return sim_wait_over(item) ? ACL_SUCCESS : SIM_BLOCKED;
+    case SIM_ITEM_UPDATE: return sim_update_run(item);
     case SIM_ITEM_REPLAY: return sim_replay_run(item->replay);
+    default:
+        if (!sim_wait_over(item)) return SIM_BLOCKED;
+        sim_run_mark(item);
+        return ACL_SUCCESS;
     }
-    return ACL_SUCCESS;
 }
 
+/* Runs the queue as far as it can; in random order, its first item or the next task of its replay. */
 static aclError run_queue(sim_stream *stream) {
     aclError first = ACL_SUCCESS;
     stream->running = true;
     stream->runner = pthread_self();
     while (!empty(stream)) {
         sim_item item = stream->queue.items[stream->queue.head]; /* a copy: the array may move while work runs */
-        aclError error = run_item(&item);
-        if (error == SIM_BLOCKED) break;
+        aclError error = run_item(stream, &item);
+        if (error == SIM_BLOCKED || error == SIM_MORE) break;
         pop(stream);
         stream->timed_out = false;
-        pthread_mutex_unlock(&sim_lock); /* destroying work may free device memory */
-        if (item.kind == SIM_ITEM_WORK && item.work.destroy) item.work.destroy(item.work.context);
-        pthread_mutex_lock(&sim_lock);
-        item.work.destroy = NULL;
+        if (item.turn) turns_over++;
         sim_item_release(&item);
         if (error && !first) first = error;
+        if (sim_random) break;
     }
     stream->running = false;
     pthread_cond_broadcast(&sim_changed);
     return first;
 }
 
+/* Nobody waits for the stream's work here: the next synchronisation reports its failure. */
+static void run_aside(sim_stream *stream) {
+    aclError error = run_queue(stream);
+    if (!error || stream->error) return;
+    stream->error = error;
+    snprintf(stream->error_text, sizeof stream->error_text, "%s", sim_message());
+}
+
 void sim_pump_all(void) {
-    bool progress;
-    do {
+    bool progress = !sim_random;
+    while (progress) {
         progress = false;
         for (sim_stream *stream = streams; stream; stream = stream->next) {
             if (!can_run(stream)) continue;
-            aclError error = run_queue(stream);
-            if (error && !stream->error) { /* nobody waits for it here: the next synchronisation reports it */
-                stream->error = error;
-                snprintf(stream->error_text, sizeof stream->error_text, "%s", sim_message());
-            }
+            run_aside(stream);
             progress = true;
         }
-    } while (progress);
+    }
+}
+
+bool sim_nothing_queued(void) { return queued == 0; }
+
+bool sim_step(void) {
+    sim_stream *able[64]; /* in the order in which they began to queue, which the program alone decides */
+    size_t count = 0;
+    for (sim_stream *stream = streams; stream && sim_random && count < 64; stream = stream->next) {
+        if (!can_run(stream)) continue;
+        size_t at = count++;
+        for (; at > 0 && able[at - 1]->since > stream->since; at--) able[at] = able[at - 1];
+        able[at] = stream;
+    }
+    if (count) run_aside(able[sim_random_below(count)]);
+    return count > 0;
+}
+
+void sim_dawdle(void) {
+    while (sim_random && sim_random_below(2) && sim_step()) continue;
+}
+
+void sim_finish(void) {
+    while (sim_step()) continue;
 }
 
 /* Errors of the item itself are returned if it runs now. */
 aclError sim_enqueue(sim_stream *stream, sim_item item) {
-    bool first = empty(stream) && !stream->running;
+    bool first = empty(stream) && !stream->running && !sim_random;
+    if (sim_checking) item.moment = sim_host_moment();
+    if (sim_random && (item.work.in_turn || (item.replay && item.replay->model->in_turn))) item.turn = ++turns_given;
     push(stream, item);
     aclError error = first ? run_queue(stream) : ACL_SUCCESS;
     sim_pump_all();
+    sim_dawdle();
     return error;
 }
 
@@ -179,6 +220,7 @@ aclError sim_wait(sim_condition ready, void *argument, sim_stream *stream, const
     if (deadline.tv_nsec >= 1000000000L) deadline.tv_sec++, deadline.tv_nsec -= 1000000000L;
     sim_pump_all();
     while (!ready(argument)) {
+        if (sim_step()) continue;
         bool busy = false;
         for (sim_stream *other = streams; other; other = other->next) busy |= other->running && !pthread_equal(other->runner, pthread_self());
         if (busy) { /* another thread computes: it will signal */
@@ -206,6 +248,7 @@ aclError sim_drain(sim_stream *stream) {
     if (stream->running && pthread_equal(stream->runner, pthread_self()))
         return sim_fail(ACL_ERROR_RT_STREAM_CONTEXT, "stream %d is synchronised by work that runs on it", stream->id);
     aclError error = is_drained(stream) ? ACL_SUCCESS : sim_wait(is_drained, stream, stream, "synchronisation");
+    if (!error && sim_checking) sim_host_joins(sim_actor_clock(sim_actor_of(stream)));
     if (!error && stream->error) {
         error = stream->error;
         sim_report(stream->error_text);
@@ -224,7 +267,7 @@ int sim_stream_drain(void *handle, const char *why) {
     pthread_mutex_lock(&sim_lock);
     aclError error = synchronize(sim_stream_of(handle), why);
     pthread_mutex_unlock(&sim_lock);
-    return error;
+    return sim_host_has_waited(error);
 }
 
 /* ---- submission ---- */
@@ -234,7 +277,7 @@ sim_mode sim_stream_mode(void *handle) {
     sim_stream *stream = sim_stream_of(handle);
     sim_mode mode = stream->update ? SIM_UPDATES
                     : stream->capture ? SIM_CAPTURES
-                    : empty(stream) && !stream->running ? SIM_RUNS
+                    : empty(stream) && !stream->running && !sim_random ? SIM_RUNS
                                                         : SIM_QUEUES;
     /* Work that runs on the stream submits in its name: a reference that calls other operators. */
     if (mode == SIM_QUEUES && stream->running && pthread_equal(stream->runner, pthread_self())) mode = SIM_RUNS;
@@ -266,10 +309,11 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uin
     return aclrtCreateStream(stream);
 }
 
-/* aclrtDestroyStream(Force): drops what is still queued. */
+/* aclrtDestroyStream(Force): drops what is still queued; in random order it is finished first. */
 aclError aclrtDestroyStream(aclrtStream handle) {
     sim_stream *stream = handle;
     pthread_mutex_lock(&sim_lock);
+    sim_finish();
     for (sim_stream **link = &streams; *link; link = &(*link)->next)
         if (*link == stream) {
             *link = stream->next;
@@ -278,8 +322,10 @@ aclError aclrtDestroyStream(aclrtStream handle) {
     while (!empty(stream)) {
         sim_item item = stream->queue.items[stream->queue.head];
         pop(stream);
+        if (item.turn) turns_over++;
         sim_item_release(&item);
     }
+    sim_actor_drop(stream->actor);
     pthread_mutex_unlock(&sim_lock);
     free(stream->queue.items);
     free(stream);
@@ -303,7 +349,7 @@ aclError aclrtSynchronizeDevice(void) {
     for (sim_stream *stream = streams; stream && !error; stream = stream->next)
         if (stream->device == sim_current_device() && !stream->capture) error = sim_drain(stream);
     pthread_mutex_unlock(&sim_lock);
-    return error;
+    return sim_host_has_waited(error);
 }
 aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout_ms) {
     (void)timeout_ms;
@@ -313,9 +359,13 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout_ms) {
 /* aclrtStreamQuery: whether all work of the stream has run. */
 aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus *status) {
     pthread_mutex_lock(&sim_lock);
-    *status = is_drained(sim_stream_of(handle)) ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+    sim_stream *stream = sim_stream_of(handle);
+    sim_dawdle();
+    bool drained = is_drained(stream);
+    if (drained && sim_checking) sim_host_joins(sim_actor_clock(sim_actor_of(stream)));
+    *status = drained ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
     pthread_mutex_unlock(&sim_lock);
-    return ACL_SUCCESS;
+    return sim_host_has_waited(ACL_SUCCESS);
 }
 
 /* aclrtStreamGetId. */
