@@ -74,7 +74,7 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) 
     if _record is not None:
         _record.append(Launch(kernel, grid, arguments, options))
         return
-    if not ASCEND_OPTIONS.isdisjoint(options) and not _compiled_for_ascend(type(kernel)):
+    if not ASCEND_OPTIONS.isdisjoint(options) and not _compiled_for_ascend(kernel.__class__):
         options = {name: value for name, value in options.items() if name not in ASCEND_OPTIONS}
     kernel[grid](*arguments, **options)
 

@@ -1,0 +1,1 @@
+"""Activations, and the quantisation that follows them."""

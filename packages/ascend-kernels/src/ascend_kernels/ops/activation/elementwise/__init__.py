@@ -1,0 +1,1 @@
+"""What the activations share: one kernel over tiles of rows and columns, and its launch plan."""

@@ -1,0 +1,13 @@
+"""The Triton launcher; the kernel is the family's."""
+
+from __future__ import annotations
+
+import torch
+
+from ascend_kernels.ops.activation.elementwise.triton import activate_rows
+
+
+def gelu_and_mul_triton(x: torch.Tensor, approximate: str) -> torch.Tensor:
+    """See :func:`ascend_kernels.gelu_and_mul`."""
+    kind = {"none": "gelu", "tanh": "gelu_tanh", "quick": "silu"}[approximate]
+    return activate_rows(x, kind, gated=True, alpha=1.702 if approximate == "quick" else 1.0)

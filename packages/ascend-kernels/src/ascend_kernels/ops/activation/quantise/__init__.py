@@ -1,0 +1,1 @@
+"""What the quantising operators share: one kernel over rows, and its launch plan."""
