@@ -6,6 +6,7 @@ memory as CPU tensors (csrc/dispatch/collectives.cpp).
 
 from datetime import timedelta
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed
@@ -66,7 +67,9 @@ def get_hccl_comm_name(self: torch.distributed.ProcessGroupGloo, rankid: int, in
     raise RuntimeError("get_hccl_comm_name: this backend belongs to none of the process groups that exist")
 
 
-_communicators: dict[str, tuple[torch.distributed.ProcessGroup, torch.distributed.ProcessGroupGloo]] = {}
+_communicators: WeakKeyDictionary[torch.distributed.ProcessGroup, torch.distributed.ProcessGroupGloo] = (
+    WeakKeyDictionary()
+)
 
 
 def communicator(name: str) -> torch.distributed.ProcessGroupGloo:
@@ -75,17 +78,13 @@ def communicator(name: str) -> torch.distributed.ProcessGroupGloo:
     It is another than the group's own, whose order of calls it must not disturb.
     """
     groups = _groups()
-    for gone in set(_communicators) - set(groups):
-        del _communicators[gone]
     if name not in groups:
         raise RuntimeError(f"no HCCL group of this process has the communicator name {name!r}: {', '.join(groups)}")
     group, store = groups[name]
-    known = _communicators.get(name)
-    if known is None or known[0] is not group:
+    if group not in _communicators:
         prefixed = torch.distributed.PrefixStore("operators", store)
-        known = group, torch.distributed.ProcessGroupGloo(prefixed, group.rank(), group.size(), _TIMEOUT)
-        _communicators[name] = known
-    return known[1]
+        _communicators[group] = torch.distributed.ProcessGroupGloo(prefixed, group.rank(), group.size(), _TIMEOUT)
+    return _communicators[group]
 
 
 def _create(options: Any, group_options: Any) -> torch.distributed.ProcessGroupGloo:

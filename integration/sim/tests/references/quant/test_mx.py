@@ -128,3 +128,16 @@ def test_both_axes_at_once(number: int) -> None:
         expected = torch.ops.npu.npu_dynamic_mx_quant(x, axis=axis, dst_type=number)
         assert bytes_of(y) == bytes_of(expected[0])
         assert bytes_of(scale) == bytes_of(expected[1])
+
+
+@pytest.mark.parametrize("ends", [None, [2, 2, 5]])
+def test_quant_max(ends: list[int] | None) -> None:
+    """By the page: y = cast(x[g] * scale[g]) and amax[g] = max(|x[g]|)."""
+    x, scale = torch.randn(5, 8).bfloat16(), torch.rand(3 if ends else 1) + 0.5
+    index = None if ends is None else torch.tensor(ends)
+    y, largest = call("npu::npu_quant_max", x, scale, dst_dtype=292, group_list=index)
+    rows = [0, 0, 2, 2, 2] if ends else [0] * 5
+    expected = (x.float() * scale[rows, None]).to(torch.float8_e4m3fn)
+    assert bytes_of(y) == bytes_of(expected)
+    by_group = [x[:2].abs().max().item(), 0.0, x[2:].abs().max().item()] if ends else [x.abs().max().item()]
+    assert largest.tolist() == by_group

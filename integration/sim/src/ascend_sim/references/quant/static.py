@@ -87,3 +87,23 @@ def _npu_quantize_per_tensor(x: Tensor, scale: Tensor, zero_point: Tensor, y: Te
     """Write ``round(x / scale) + zero_point`` into ``y``; an empty ``zero_point`` counts as 0."""
     values = (x.float() / scale.float()).round_()
     y.copy_(saturate(values + zero_point.float() if zero_point.numel() else values, y.dtype))
+
+
+@reference("npu::npu_quant_max", source=wheel_doc("npu_quant_max"), grade=Grade.DOCUMENTED, note="not hifloat8")
+def npu_quant_max(
+    x: Tensor, scale: Tensor, *, round_mode: str = "rint", dst_dtype: int = 291, group_list: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """float8 ``x * scale`` and the largest magnitude of x; both by group of rows, given by the groups' ends."""
+    op = "npu_quant_max"
+    dtype = plain_dtype(op, "dst_dtype", dst_dtype)
+    if dtype.itemsize != 1 or not dtype.is_floating_point:
+        raise limits.not_simulated(op, "dst_dtype", dst_dtype)
+    if round_mode != "rint":
+        raise limits.refuse(op, "round_mode", round_mode, "rint for float8")
+    values = x.float()
+    if group_list is None or len(group_list) <= 1:
+        return saturate(values * scale, dtype), x.abs().amax().reshape(1)
+    group = group_rows(op, group_list, len(x))
+    factor = scale[group].view(-1, *[1] * (x.dim() - 1))
+    largest = torch.zeros(len(group_list)).scatter_reduce(0, group, values.flatten(1).abs().amax(1), "amax")
+    return saturate(values * factor, dtype), largest.to(x.dtype)
