@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ascend_sim.references import limits
 from ascend_sim.references.registry import Grade, reference
-from ascend_sim.references.sources import cann_doc, op_plugin_test, wheel_doc
+from ascend_sim.references.sources import cann_doc, wheel_doc
 
 
 @reference(
@@ -45,26 +45,6 @@ def npu_gelu_mul(input: Tensor, *, approximate: str = "none") -> Tensor:
 def npu_mish(input: Tensor) -> Tensor:
     """``x * tanh(ln(1 + exp(x)))``."""
     return F.mish(input.float()).to(input.dtype)
-
-
-@reference(
-    "npu::npu_masked_softmax_with_rel_pos_bias",
-    source=op_plugin_test("test_masked_softmax_with_rel_pos_bias"),
-    grade=Grade.GOLDEN,
-    note="scale_value multiplies x, as its name says; the test leaves it 1",
-)
-def npu_masked_softmax_with_rel_pos_bias(
-    x: Tensor,
-    atten_mask: Tensor | None,
-    relative_pos_bias: Tensor,
-    scale_value: float = 1.0,
-    inner_precision_mode: int = 0,
-) -> Tensor:
-    """``softmax(scale_value * x + atten_mask + relative_pos_bias)`` over the last dimension."""
-    scores = x.float() * scale_value
-    if atten_mask is not None:
-        scores = scores + atten_mask.float()
-    return (scores + relative_pos_bias.float()).softmax(-1).to(x.dtype)
 
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -26,6 +26,7 @@ _FAMILIES = (
     "movement",
     "mean_norm",
     "gelu_gate",
+    "softmax",
     "hyper_connections",
     "attention.fused_infer",
     "attention.fused_infer_output",
