@@ -12,10 +12,12 @@ import socket
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from ascend_sim.references import limits
 from ascend_sim.references.registry import registered_on_cpu
 
 from .calls import call
@@ -123,6 +125,31 @@ def _check_moe(rank: int, name: str, version: str, shared: int, masked: bool, qu
     assert_close(out[keep], total[keep.numpy()], 5e-2)
 
 
+def _check_extras(rank: int, name: str) -> None:
+    """Weights that travel along, a tensor parallel group of one, running sums of rows, and microscaled rows."""
+    x, weights = torch.randn(WORLD, N, H).bfloat16(), torch.rand(WORLD, N, K)
+    experts = torch.stack([torch.randperm(4)[:K] for _ in range(WORLD * N)]).int().view(WORLD, N, K)
+    group = (name, WORLD, rank, 4)
+    options = {"expert_scales": weights[rank], "tp_world_size": 1, "expert_token_nums_type": 0}
+    expected = _expected_rows(experts, np.ones((WORLD, N), dtype=bool), range(2 * rank, 2 * rank + 2), 4)
+    for version in ("", "_v2"):
+        got = call(DISPATCH + version, x[rank], experts[rank], *group, **options)
+        assert got[3].tolist()[-1] == len(expected)
+        assert got[5].tolist() == [len(expected)]
+        assert got[6][: len(expected)].tolist() == [float(weights[s, t, c]) for s, t, c in expected]
+    with limits.as_family(limits.Family.A5):
+        rows, scales, *_ = call(f"{DISPATCH}_v2", x[rank], experts[rank], *group, quant_mode=4, y_dtype=24)
+        sent = torch.stack([x[source, token] for source, token, _ in expected])
+        elements, codes = torch.ops.npu.npu_dynamic_mx_quant(sent, dst_type=24)
+    assert torch.equal(rows[: len(sent)].view(torch.uint8), elements.view(torch.uint8))
+    assert torch.equal(scales[: len(sent)], codes.flatten(1))
+    for wrong, message in (((name, 3, rank, 4), "world size is 3"), ((name, WORLD, 1 - rank, 4), "rank is")):
+        with pytest.raises(RuntimeError, match=message):
+            torch.ops.npu.npu_moe_distribute_dispatch(x[rank], experts[rank], *wrong)
+    with pytest.raises(RuntimeError, match="no HCCL group of this process has the communicator name 'nobody'"):
+        torch.ops.npu.npu_moe_distribute_dispatch(x[rank], experts[rank], "nobody", *group[1:])
+
+
 def _check_copies(rank: int, name: str) -> None:
     """Expert 2 adds nothing and expert 3 the token itself."""
     x = torch.randn(N, H).bfloat16()
@@ -177,6 +204,7 @@ def _check_all(rank: int, name: str) -> None:
             _check_moe(rank, name, version, shared, False, 0)
         _check_moe(rank, name, version, 0, True, 0)
         _check_moe(rank, name, version, 1, False, 2)
+    _check_extras(rank, name)
     _check_copies(rank, name)
     _check_products(rank, name)
 
