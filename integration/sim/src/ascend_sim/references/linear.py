@@ -6,7 +6,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ascend_sim.references import limits
 from ascend_sim.references.registry import Grade, reference
 from ascend_sim.references.sources import op_plugin_test, wheel_doc
 
