@@ -14,7 +14,10 @@ from ascend_sim.references.registry import Grade, reference
 from ascend_sim.references.sources import cann_doc, wheel_meta
 
 _PAGE = cann_doc("ops-transformer", "mc2/moe_distribute_combine_v2/docs/aclnnMoeDistributeCombineV2.md")
-_NOTE = "tokens that are not active get zeros; sums are float32; not simulated: tensor parallel groups, comm_quant_mode"
+_NOTE = (
+    "tokens that are not active get zeros, which is inferred; sums are float32; "
+    "not simulated: tensor parallel groups, comm_quant_mode"
+)
 
 
 def _combine(

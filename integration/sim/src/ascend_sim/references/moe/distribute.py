@@ -15,7 +15,10 @@ from ascend_sim.references.undefined import undefined
 
 _ROWS_PER_ASSIST = 128
 _PAGE = cann_doc("ops-transformer", "mc2/moe_distribute_dispatch_v2/docs/aclnnMoeDistributeDispatchV2.md")
-_NOTE = "rows beyond those received are undefined; not simulated: tensor parallel groups, quant_mode 1 and 3"
+_NOTE = (
+    "rows beyond those received are undefined; of the ranks of a shared expert a rank's tokens go to the one of its "
+    "number modulo theirs, which is inferred; not simulated: tensor parallel groups, quant_mode 1 and 3"
+)
 
 
 def _capacity(where: Placement, rank: int, tokens: int, k: int, version: int) -> int:
