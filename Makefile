@@ -3,7 +3,7 @@
 PYTHON ?= python3
 
 CHECKS := lint format types layers lock dependencies size patches lowering
-SUITES := sim kernels platform e2e packaging
+SUITES := sim kernels platform moe e2e packaging
 
 .PHONY: help demo test test-full test-kernels-stock lower-kernels env wheels fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
 

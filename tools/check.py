@@ -86,6 +86,7 @@ STAGES = [
     Stage("kernels", PARALLEL, ("packages/ascend-kernels/tests",)),
     Stage("lowering", (PYTHON, "-W", "ignore", "-m", "ascend_kernels.lowering")),
     Stage("platform", PARALLEL, in_order("packages/ascend-platform/tests", first=("processes",))),
+    Stage("moe", PARALLEL, ("packages/ascend-moe/tests",)),
     Stage("e2e", PARALLEL, in_order("integration/tests", first=("parallel", "equality", "demo"), without="packaging")),
     Stage("packaging", ("-n", "2", "--dist", "loadscope"), ("integration/tests/packaging",)),
 ]

@@ -18,8 +18,17 @@ print(json.dumps(sorted(tops & {"ascend_kernels", "torch", "torch_npu", "triton"
 
 @pytest.fixture(scope="module")
 def torch_only(tmp_path_factory: pytest.TempPathFactory, wheels: dict[str, Path]) -> Environment:
-    """torch, and of ours the operators and the components."""
+    """torch, and of ours the operators."""
     made = Environment.create(tmp_path_factory.mktemp("torch") / "venv", closure(["torch"]), pip=False)
+    made.install([wheels["ascend-kernels"]])
+    return made
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory, wheels: dict[str, Path]) -> Environment:
+    """What the components require, and neither vLLM nor torch_npu nor Triton."""
+    seed = closure(["torch", "numba", "numpy", "pydantic"])
+    made = Environment.create(tmp_path_factory.mktemp("core") / "venv", seed, pip=False)
     components = ("ascend-moe", "ascend-quant", "ascend-specdecode", "ascend-310p")
     made.install([wheels["ascend-kernels"], *(wheels[name] for name in components)])
     return made
@@ -49,8 +58,12 @@ def test_operators_import_with_torch_alone(torch_only: Environment) -> None:
 
 @pytest.mark.parametrize("module", ["ascend_moe", "ascend_quant", "ascend_specdecode", "ascend_310p"])
 @pytest.mark.parametrize("part", ["", ".vllm"], ids=["core", "binding"])
-def test_component_imports_without_vllm_and_platform(torch_only: Environment, module: str, part: str) -> None:
-    assert set(loaded(torch_only, module + part)) <= {"ascend_kernels", "torch"}
+def test_component_imports_without_vllm_and_platform(core: Environment, module: str, part: str) -> None:
+    assert set(loaded(core, module + part)) <= {"ascend_kernels", "torch"}
+
+
+def test_expert_load_balancing_needs_no_torch(core: Environment) -> None:
+    assert loaded(core, "ascend_moe.eplb.planner") == []
 
 
 @pytest.mark.parametrize(
@@ -60,7 +73,9 @@ def test_platform_imports_without_vllm_and_torch_npu(platform: Environment, modu
     assert "vllm_ascend" in loaded(platform, module)
 
 
-def test_requirements_hold_where_only_they_are_installed(torch_only: Environment, platform: Environment) -> None:
-    for environment in (torch_only, platform):
+def test_requirements_hold_where_only_they_are_installed(
+    torch_only: Environment, core: Environment, platform: Environment
+) -> None:
+    for environment in (torch_only, core, platform):
         result = environment.run("uv", "pip", "check", "--python", environment.python)
         assert result.returncode == 0, result.stdout

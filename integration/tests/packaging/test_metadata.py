@@ -17,7 +17,16 @@ ENTRY_POINTS = {
     "ascend-310p": {"vllm_ascend.soc": {"310p": "ascend_310p.vllm:register"}},
     "ascend-integration": {},
     "ascend-kernels": {},
-    "ascend-moe": {"vllm_ascend.moe": {"moe": "ascend_moe.vllm:register"}},
+    "ascend-moe": {
+        "vllm_ascend.moe": {"moe": "ascend_moe.vllm:register"},
+        "ascend_moe.eplb_policies": {
+            "default": "ascend_moe.eplb.policies.default:DefaultPolicy",
+            "flashlb": "ascend_moe.eplb.policies.flashlb:FlashLBPolicy",
+            "optimal": "ascend_moe.eplb.policies.optimal:OptimalPolicy",
+            "random": "ascend_moe.eplb.policies.random:RandomPolicy",
+            "swift_balancer": "ascend_moe.eplb.policies.swift_balancer:SwiftBalancerPolicy",
+        },
+    },
     "ascend-quant": {"vllm_ascend.quantization": {"quantization": "ascend_quant.vllm:register"}},
     "ascend-sim": {"torch.backends": {"ascend_sim": "ascend_sim:_autoload"}},
     "ascend-specdecode": {"vllm_ascend.spec_decode": {"spec_decode": "ascend_specdecode.vllm:register"}},

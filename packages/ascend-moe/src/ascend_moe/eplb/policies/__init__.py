@@ -1,0 +1,1 @@
+"""The policies of this distribution, one file each; the entry points in pyproject.toml name their classes."""
