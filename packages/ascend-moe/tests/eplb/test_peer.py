@@ -18,7 +18,7 @@ from ascend_moe.eplb.policies.optimal import OptimalPolicy
 POLICIES: dict[str, Policy] = {
     "default": DefaultPolicy(),
     "flashlb": FlashLBPolicy(),
-    "optimal": OptimalPolicy(time_budget=2),
+    "optimal": OptimalPolicy(time_budget=0.5),
 }
 SHAPES = [
     (8, 2, 2), (8, 4, 4), (8, 8, 8), (12, 4, 4), (12, 6, 12), (16, 4, 8), (16, 8, 8), (32, 8, 8), (64, 8, 8),
