@@ -53,3 +53,15 @@ def test_tokens_are_those_of_one_device(tmp_path, case, family, parallel):
             [SamplingParams(**request["parameters"]) for request in drawn],
         )
     assert random == [list(output.outputs[0].token_ids) for output in outputs]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["check", "random"])
+def test_ranks_order_their_streams(tmp_path, case, monkeypatch, order):
+    """Every process of the engine checks its uses of memory, or runs its work in an order of its own."""
+    monkeypatch.setenv("ASCEND_SIM_ORDER", order)
+    model = case("llama")
+    with driver(tmp_path, 2, {**model.engine, "tensor_parallel_size": 2}, [model.requests]) as running:
+        (greedy,) = running.wait_for_results(SECONDS)
+        assert running.session_when_ended(20) == []
+    assert greedy == model.expected

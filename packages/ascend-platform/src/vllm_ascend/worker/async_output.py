@@ -9,6 +9,18 @@ from vllm.v1.worker.gpu_model_runner import AsyncGPUModelRunnerOutput
 from vllm_ascend.graph.streams import current_stream, on_stream
 
 
+def hold_until_copied(output: AsyncGPUModelRunnerOutput, copy_stream: torch.npu.Stream) -> None:
+    """Keep the device memory of ``output`` from being handed out before ``copy_stream`` has read it.
+
+    The output itself keeps it until its receiver has waited for the copy. Of several ranks only one has a receiver; the
+    others drop their outputs at once, while their copies, which penalties and bad words read later, are under way.
+    """
+    for tensors in (output._logprobs_tensors, output._routed_experts, (output._sampled_token_ids,)):
+        for tensor in tensors or ():
+            if isinstance(tensor, torch.Tensor):
+                tensor.record_stream(copy_stream)
+
+
 class AscendAsyncOutput(AsyncGPUModelRunnerOutput):
     """vLLM's asynchronous output with a cheaper start of the copy; waiting and unpacking are the base class's."""
 

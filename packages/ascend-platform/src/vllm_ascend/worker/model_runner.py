@@ -18,7 +18,7 @@ from vllm.v1.sample.sampler import Sampler
 from vllm_ascend.graph.wrapper import ACLGraphWrapper
 from vllm_ascend.sample.bitmask import apply_grammar_bitmask
 from vllm_ascend.sample.sampler import AscendSampler
-from vllm_ascend.worker.async_output import AscendAsyncOutput
+from vllm_ascend.worker.async_output import AscendAsyncOutput, hold_until_copied
 from vllm_ascend.worker.block_table import adopt
 from vllm_ascend.worker.decode_step import DecodeStep
 
@@ -113,6 +113,12 @@ class AscendModelRunner(upstream.GPUModelRunner):
 
     @torch.inference_mode()
     def sample_tokens(self, grammar_output: GrammarOutput | None) -> Any:
+        output = self._sample_tokens(grammar_output)
+        if self.parallel_config.world_size > 1 and isinstance(output, upstream.AsyncGPUModelRunnerOutput):
+            hold_until_copied(output, self._get_or_create_async_output_copy_stream())
+        return output
+
+    def _sample_tokens(self, grammar_output: GrammarOutput | None) -> Any:
         state = self.execute_model_state
         if state is None:
             return super().sample_tokens(grammar_output)
