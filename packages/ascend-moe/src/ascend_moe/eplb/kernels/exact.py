@@ -35,6 +35,7 @@ def place_below(
     Returns (found, placement, nodes left); with no nodes left the answer "not found" is open.
     """
     experts, size = weight.size, ranks * slots
+    nodes -= size  # listing the replicas costs as much as placing them
     each = np.empty(experts)
     for expert in range(experts):
         each[expert] = weight[expert] / count[expert]
@@ -52,7 +53,7 @@ def place_below(
         unit[item] = weight[expert_of[item]] / count[expert_of[item]]
     place = np.full((ranks, slots), -1, np.int64)
     if not may_fit(unit, ranks, slots, target):
-        return False, place, nodes - 1
+        return False, place, nodes
     spare = target * ranks - total(unit)
     lightest = unit[size - 1]
     load, used = np.zeros(ranks), np.zeros(ranks, np.int64)

@@ -30,9 +30,10 @@ class OptimalPolicy:
     plan on one rank and send the result to the others.
 
     Args:
-        time_budget: seconds for all layers together; the first, short search of each layer is always made.
+        time_budget: seconds for all layers together; the first, short search of each layer is always made, and branch
+            and bound, once begun, is ended by `nodes` and not by the clock.
         tolerance: a layer this close to its bound, relatively, is not searched further.
-        nodes: steps of branch and bound per layer; 0 turns it off.
+        nodes: steps of branch and bound per layer, about a second for the default; 0 turns it off.
         seed: of the local search.
 
     Raises:
@@ -40,7 +41,7 @@ class OptimalPolicy:
     """
 
     def __init__(
-        self, *, time_budget: float = 1.0, tolerance: float = 1e-4, nodes: int = 400_000, seed: int = 0
+        self, *, time_budget: float = 1.0, tolerance: float = 1e-4, nodes: int = 1_000_000, seed: int = 0
     ) -> None:
         for name, value in {"time_budget": time_budget, "tolerance": tolerance, "nodes": nodes, "seed": seed}.items():
             if value < 0:
