@@ -20,6 +20,7 @@ class Case:
         kind: of arithmetic, for the table of tolerances.
         bytes: the least that must move through device memory; 0 if the operator is bound by arithmetic.
         peers: what else does this, by name.
+        timed: what is timed, where that is not ``call`` (an operator that works in place).
         rows: how many leading rows ``reference`` gives; None for all.
     """
 
@@ -30,3 +31,4 @@ class Case:
     bytes: int
     peers: dict[str, Callable[[], Any]] = field(default_factory=dict)
     rows: int | None = None
+    timed: Callable[[], Any] | None = None

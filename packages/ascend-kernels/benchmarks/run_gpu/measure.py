@@ -70,7 +70,7 @@ def copy_rate() -> float:
 def line(case: Case, rate: float, runs: int) -> dict[str, Any]:
     """Everything about a case, numerics first."""
     error, problem = check(case)
-    ours, spread = device_time(case.call, runs)
+    ours, spread = device_time(case.timed or case.call, runs)
     result: dict[str, Any] = {
         "case": case.name,
         "error": error,

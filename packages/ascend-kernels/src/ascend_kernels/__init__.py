@@ -17,6 +17,7 @@ from ascend_kernels.ops.inputs.slot_mapping import slot_mapping
 from ascend_kernels.ops.norm.add_rms_norm import add_rms_norm
 from ascend_kernels.ops.norm.layer_norm_gated import layer_norm_gated
 from ascend_kernels.ops.norm.rms_norm import rms_norm
+from ascend_kernels.ops.rope.rope import rope
 
 __all__ = [
     "add_rms_norm",
@@ -27,6 +28,7 @@ __all__ = [
     "layer_norm_gated",
     "muls_add",
     "rms_norm",
+    "rope",
     "slot_mapping",
     "swiglu",
     "swiglu_quant",

@@ -39,13 +39,9 @@ def combine(
 
 
 @triton.jit
-def load_pair(row, column, inside, COLUMNS: tl.constexpr, INTERLEAVED: tl.constexpr):
-    if INTERLEAVED:
-        gate = tl.load(row + column * 2, mask=inside, other=0.0)
-        value = tl.load(row + column * 2 + 1, mask=inside, other=0.0)
-    else:
-        gate = tl.load(row + column, mask=inside, other=0.0)
-        value = tl.load(row + COLUMNS + column, mask=inside, other=0.0)
+def load_pair(row, column, inside, COLUMNS: tl.constexpr):
+    gate = tl.load(row + column, mask=inside, other=0.0)
+    value = tl.load(row + COLUMNS + column, mask=inside, other=0.0)
     return gate.to(tl.float32), value.to(tl.float32)
 
 
@@ -73,7 +69,13 @@ def activation_kernel(
         inside = (row < rows) & (column < COLUMNS)
         x_row = x + row.to(tl.int64) * x_stride
         if GATED:
-            gate, value = load_pair(x_row, column, inside, COLUMNS, INTERLEAVED)
+            if INTERLEAVED:
+                # Read as one row and taken apart on chip: two strided reads would each fetch the whole row.
+                both = (tile % COLUMN_TILES) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK)[None, :]
+                pairs = tl.load(x_row + both, mask=(row < rows) & (both < 2 * COLUMNS), other=0.0).to(tl.float32)
+                gate, value = tl.split(tl.reshape(pairs, [ROWS, BLOCK, 2]))
+            else:
+                gate, value = load_pair(x_row, column, inside, COLUMNS)
             result = combine(gate, value, KIND, ALPHA, BIAS, LIMIT, STEP)
         else:
             result = activate(tl.load(x_row + column, mask=inside, other=0.0).to(tl.float32), KIND, ALPHA)

@@ -43,7 +43,8 @@ def plan_quant(target: Target, rows: int, columns: int, transfer_bytes: int, val
     if target.kind == "cuda":
         one_pass = block <= 32768
         block = min(block, 32768)
-        return QuantPlan(min(rows, MAX_PROGRAMS), block, one_pass, min(max(block // 512, 4), 16), True)
+        warps = min(max(previous_power_of_two(block * transfer_bytes // 4096), 2), 16)
+        return QuantPlan(min(rows, MAX_PROGRAMS), block, one_pass, warps, True)
     double = previous_power_of_two(target.unified_buffer // (2 * transfer_bytes + value_bytes))
     single = previous_power_of_two(target.unified_buffer // (transfer_bytes + value_bytes))
     multibuffer = block <= double or block > single

@@ -24,7 +24,7 @@ def values_of(
     LIMIT: tl.constexpr,
 ):
     if GATED:
-        gate, value = load_pair(x_row, column, inside, COLUMNS, False)
+        gate, value = load_pair(x_row, column, inside, COLUMNS)
         result = tl.where(inside, combine(gate, value, "silu", ALPHA, BIAS, LIMIT, False), 0.0)
     else:
         result = tl.load(x_row + column, mask=inside, other=0.0).to(tl.float32)

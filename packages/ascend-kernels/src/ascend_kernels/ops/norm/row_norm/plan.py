@@ -20,6 +20,8 @@ class RowPlan:
         one_pass: a tile holds whole rows; otherwise a row is read twice, ``block`` columns at a time.
         warps: on CUDA.
         multibuffer: on Ascend, whether the next tile is transferred while one is computed.
+        hoist: the weight is read before the first tile and stays on chip; otherwise it is read for every tile, from
+            the cache, and holds no registers while sums are formed.
     """
 
     programs: int
@@ -28,6 +30,7 @@ class RowPlan:
     one_pass: bool
     warps: int
     multibuffer: bool = True
+    hoist: bool = True
 
 
 @lru_cache(maxsize=4096)
@@ -49,10 +52,10 @@ def plan_rows(
     if target.kind == "cuda":
         one_pass = block <= 32768
         block = min(block, 32768)
-        rows = max(1, min(4096 // block, next_power_of_two(inner)))
+        rows = max(1, min(1024 // block, next_power_of_two(inner)))
         programs = _programs(outer, ceil_div(inner, rows), MAX_PROGRAMS, per_group)
-        warps = min(max(rows * block // 512, 4), 16)
-        return RowPlan(programs, rows, block, one_pass, warps)
+        warps = min(max(block // 2048, 4), 16)
+        return RowPlan(programs, rows, block, one_pass, warps, hoist=False)
     # With two buffers for every tensor a core transfers and computes at once. A row that does not fit so but fits
     # with one is still better read once than twice.
     double = previous_power_of_two(target.unified_buffer // (2 * transfer_bytes + value_bytes))

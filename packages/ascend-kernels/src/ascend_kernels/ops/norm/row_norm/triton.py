@@ -18,8 +18,9 @@ def gate_of(gate, SIGMOID: tl.constexpr):
     return gate * tl.sigmoid(gate)
 
 
-# What varies from call to call, and must not compile a kernel of its own when it happens to be 1.
-@triton.jit(do_not_specialize=["outer", "inner", "residual_outer", "gate_outer", "x_outer", "y_outer", "weight_outer"])
+# Counts that must not compile a kernel of their own when they happen to be 1. Strides are specialised: loads are wide
+# only where the compiler knows that addresses are multiples of 16.
+@triton.jit(do_not_specialize=["outer", "inner"])
 def row_norm_kernel(
     x,
     residual,
@@ -53,6 +54,7 @@ def row_norm_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     ONE_PASS: tl.constexpr,
+    HOIST: tl.constexpr,
 ):
     lane = tl.arange(0, BLOCK)[None, :]
     tiles_per_group = tl.cdiv(inner, ROWS)
@@ -68,9 +70,9 @@ def row_norm_kernel(
         weight += own * weight_outer
         if HAS_BIAS:
             bias += own * weight_outer
-    if HAS_WEIGHT and ONE_PASS:
+    if (HAS_WEIGHT and ONE_PASS) and HOIST:
         factor = tl.load(weight + lane, mask=lane < COLUMNS, other=0.0)
-    if HAS_BIAS and ONE_PASS:
+    if (HAS_BIAS and ONE_PASS) and HOIST:
         shift = tl.load(bias + lane, mask=lane < COLUMNS, other=0.0)
     for tile in range(first, end, step):
         group = tile // tiles_per_group
@@ -99,8 +101,12 @@ def row_norm_kernel(
             scale = tl.rsqrt(tl.sum(value * value, axis=1) / COLUMNS + eps)
             value *= scale[:, None]
             if HAS_WEIGHT:
+                if not HOIST:
+                    factor = tl.load(weight + lane, mask=lane < COLUMNS, other=0.0)
                 value *= factor.to(tl.float32) + WEIGHT_OFFSET
             if HAS_BIAS:
+                if not HOIST:
+                    shift = tl.load(bias + lane, mask=lane < COLUMNS, other=0.0)
                 value += shift.to(tl.float32)
             if HAS_GATE and not GATE_FIRST:
                 value *= gated
@@ -222,6 +228,7 @@ def normalise_groups(
         ROWS=plan.rows,
         BLOCK=plan.block,
         ONE_PASS=plan.one_pass,
+        HOIST=plan.hoist,
         num_warps=plan.warps,
         multibuffer=plan.multibuffer,
     )
