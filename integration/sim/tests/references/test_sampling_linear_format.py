@@ -74,3 +74,15 @@ def test_format_cast_keeps_shape_and_values() -> None:
     assert y.is_contiguous()
     assert torch.equal(x, y)
     assert torch.ops.npu.npu_format_cast_.acl_format(x, 29) is x
+
+
+def test_dtype_cast_as_in_the_page() -> None:
+    x = torch.tensor([0, 0.5, -1.0])
+    cast = torch.ops.npu.npu_dtype_cast(x, torch.int32)
+    assert (cast.dtype, cast.tolist()) == (torch.int32, [0, 0, -1])
+    assert torch.ops.npu._npu_dtype_cast(x, torch.float32) is not x
+
+
+def test_dtype_cast_refuses_the_vendors_own_formats() -> None:
+    with pytest.raises(NotImplementedError, match="npu_dtype_cast: dtype=297 is not simulated"):
+        torch.ops.npu.npu_dtype_cast(torch.ones(2), 297)

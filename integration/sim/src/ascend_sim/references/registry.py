@@ -48,6 +48,7 @@ _FAMILIES = (
     "gated_delta",
     "causal_conv",
     "tensor_format",
+    "dtype_cast",
     "sampling",
     "linear",
     "quant.static",

@@ -48,6 +48,7 @@ at::Tensor Conversion::tensor(const at::Tensor& value) {
     }
     return value;
   }
+  check_strided(value);
   if (!device_) device_ = value.device();
   else if (*device_ != value.device()) other_ = value.device();
   at::Tensor converted = alias(value, owning_);
@@ -86,6 +87,11 @@ int Conversion::npu_index() const {
   return where && where->has_index() ? where->index() : c10_npu::current_device();
 }
 
+void Conversion::check_strided(const at::Tensor& tensor) const {
+  TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == c10::kStrided, info_.name, ": the simulated NPU has no tensors of layout ",
+                              tensor.layout());
+}
+
 at::Tensor Conversion::result(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   for (auto& [converted, original] : pairs_) {
@@ -97,6 +103,7 @@ at::Tensor Conversion::result(const at::Tensor& tensor) {
     return original;
   }
   if (to_cpu()) return tensor;
+  check_strided(tensor);
   if (tensor.has_storage() && tensor.storage().nbytes()) {
     auto* bytes = tensor.storage().unsafeGetStorageImpl();
     for (auto& [converted, original] : pairs_)

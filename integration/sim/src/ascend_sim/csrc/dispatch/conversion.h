@@ -49,6 +49,7 @@ class Conversion {
  private:
   static constexpr auto kCallDevice = c10::DeviceType::PrivateUse1;
   at::Tensor tensor(const at::Tensor& value);
+  void check_strided(const at::Tensor& tensor) const;
 
   const OpInfo& info_;
   bool owning_;

@@ -33,6 +33,10 @@ const std::unordered_set<std::string> kHostOperators = {
     "npu::super_kernel_scope_end", "npu::print_npugraph_tensor", "npu::save_npugraph_tensor",
 };
 
+// Operators whose autograd kernel in torch_npu computes by itself, through the ACL compiler, instead of redispatching;
+// their results carry no gradient, so the kernel is passed over.
+constexpr const char* kComputedByAutograd[] = {"one_hot"};
+
 std::mutex install_lock;
 std::vector<std::unique_ptr<torch::Library>> libraries;
 std::unordered_map<std::string, torch::Library*> by_namespace;
@@ -148,6 +152,8 @@ int64_t install(const std::vector<std::string>& references, const std::vector<st
   }
   TORCH_CHECK(unknown.empty(), "ascend_sim.references names an operator that torch_npu does not have: ",
               unknown.empty() ? "" : *unknown.begin());
+  static torch::Library autograd(torch::Library::IMPL, "aten", DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__);
+  for (const auto* name : kComputedByAutograd) autograd.impl(name, torch::CppFunction::makeFallthrough());
   adopted_namespaces.insert(namespaces.begin(), namespaces.end());
   static auto registration = dispatcher.addRegistrationListener(std::make_unique<Listener>());
   flush_adoptions();

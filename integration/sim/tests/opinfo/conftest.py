@@ -1,0 +1,15 @@
+"""Counts of the operators judged."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from .judge import Tally
+
+
+@pytest.fixture(scope="module")
+def tally(request: pytest.FixtureRequest, report: Callable[..., None]) -> Iterator[Tally]:
+    """Counts of the module, reported at its end."""
+    counts = Tally()
+    yield counts
+    report("OpInfo: npu against cpu, forward", dtype=request.module.DTYPE, **vars(counts))
