@@ -13,6 +13,7 @@ import torch.distributed
 from torch.distributed import distributed_c10d
 
 _TIMEOUT = timedelta(minutes=10)
+_GLOO_ALLGATHER: Any = torch.distributed.ProcessGroupGloo.allgather
 
 
 class _Works:
@@ -45,9 +46,39 @@ def batch_isend_irecv(
     if torch.npu.is_current_stream_capturing():
         raise RuntimeError("batch_isend_irecv cannot be captured into a graph on the simulated NPU")
     torch.npu.current_stream().synchronize()
-    memory = [torch.ops.ascend_sim.alias(tensor) for tensor in tensors]
+    operations = list(zip(kinds, [torch.ops.ascend_sim.alias(tensor) for tensor in tensors], ranks, strict=True))
+    own = [(kind, item) for kind, item, rank in operations if rank == self.rank()]  # gloo does not send to itself
+    sent, received = ([item for kind, item in own if kind == wanted] for wanted in ("isend", "irecv"))
+    if len(sent) != len(received):
+        raise RuntimeError(f"rank {self.rank()} sends itself {len(sent)} tensors and receives {len(received)}")
+    for source, target in zip(sent, received):
+        target.copy_(source)
     start = {"isend": self.send, "irecv": self.recv}
-    return _Works([start[kind]([item], rank, 0) for kind, item, rank in zip(kinds, memory, ranks, strict=True)])
+    return _Works([start[kind]([item], rank, 0) for kind, item, rank in operations if rank != self.rank()])
+
+
+def allgather(
+    self: torch.distributed.ProcessGroupGloo,
+    outputs: list[list[torch.Tensor]],
+    inputs: list[torch.Tensor],
+    *options: Any,
+) -> Any:
+    """Gather tensors, also of different sizes, from every rank to every rank; NPU tensors by their memory.
+
+    torch_npu calls it on the backend itself, for `torch.distributed.gather`.
+    """
+    if inputs[0].device.type != "npu":
+        return _GLOO_ALLGATHER(self, outputs, inputs, *options)
+    torch.npu.current_stream().synchronize()
+    works = []
+    for root, tensor in enumerate(outputs[0]):
+        piece = torch.ops.ascend_sim.alias(tensor)
+        if root == self.rank():
+            piece.copy_(torch.ops.ascend_sim.alias(inputs[0]))
+        broadcast = torch.distributed.BroadcastOptions()
+        broadcast.rootRank = root
+        works.append(self.broadcast([piece], broadcast))
+    return _Works(works)
 
 
 def _groups() -> dict[str, tuple[torch.distributed.ProcessGroup, Any]]:
@@ -102,7 +133,8 @@ def install() -> None:
     if "HCCL" not in backend._plugins:
         raise RuntimeError("torch_npu has not registered the backend 'hccl' with torch.distributed")
     backend._plugins["HCCL"] = backend._BackendPlugin(_create, True)
-    # torch_npu calls this on the backend object. A subclass would not do: a backend that C++ holds comes back to Python
-    # as its C++ class.
+    # torch_npu calls these on the backend object. A subclass would not do: a backend that C++ holds comes back to
+    # Python as its C++ class.
     torch.distributed.ProcessGroupGloo.batch_isend_irecv = batch_isend_irecv
     torch.distributed.ProcessGroupGloo.get_hccl_comm_name = get_hccl_comm_name
+    torch.distributed.ProcessGroupGloo.allgather = allgather

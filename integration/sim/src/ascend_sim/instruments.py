@@ -1,4 +1,4 @@
-"""What the simulated NPU was asked to do: operator counts, host time without compute, the order of streams.
+"""What the simulated NPU was asked to do: counts, traces, host time without compute, the order of streams.
 
 >>> from ascend_sim import instruments
 >>> with instruments.counting() as counts:
@@ -8,6 +8,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 
@@ -44,6 +45,29 @@ def counting() -> Iterator[Counts]:
         after = counters()
         torch.ops.ascend_sim.count_tasks(False)
         counts.update({key: value - before.get(key, 0) for key, value in after.items() if value != before.get(key, 0)})
+
+
+@contextlib.contextmanager
+def trace(path: str | Path) -> Iterator[None]:
+    """Writes what happens inside the block as a Chrome trace, which Perfetto and chrome://tracing show.
+
+    NPUs are processes, streams are threads. Each operator has its tensors' dtypes and shapes; tasks of a graph lie
+    inside the slice of its replay, with graph and position; arrows lead from the record of an event to the waits for
+    it; copies of torch_npu's own have their bytes. Categories: `op` (ran at the call), `captured` (recorded into a
+    graph), `update` (replaces a captured task), `submitted` (waits behind an event; the slice is the call) and then
+    `queued` (ran), `graph`, `replay`, `event`, `copy`. Times are the host's.
+
+    Events go to the file as they come, so that a trace of any length takes little memory and one of a program that
+    fails, or is killed, can be read. `ASCEND_SIM_CHROME_TRACE=file` does the same for whole processes.
+
+    Raises:
+        RuntimeError: a trace is being written already, or the file cannot be.
+    """
+    torch.ops.ascend_sim.trace_start(str(Path(path).absolute()))
+    try:
+        yield
+    finally:
+        torch.ops.ascend_sim.trace_stop()
 
 
 @contextlib.contextmanager

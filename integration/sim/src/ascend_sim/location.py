@@ -22,6 +22,7 @@ CANN_LIBRARIES = (
     "libgraph.so",
     "libhccl.so",
 )
+STUBS = "stubs.c"  # of the CANN functions that the runtime lacks
 COMPLETE = "complete"  # written last by a build
 
 

@@ -1,6 +1,9 @@
 """The running simulation: kernels behind torch_npu."""
 
+import atexit
 import functools
+import os
+from pathlib import Path
 
 from ascend_sim import location, preload
 from ascend_sim.settings import Settings, load_settings
@@ -26,4 +29,8 @@ def install() -> int:
     if settings().order != "off":
         torch.ops.ascend_sim.set_order(settings().order, settings().seed)
     distributed.install()
+    if settings().chrome_trace:
+        path = Path(settings().chrome_trace).absolute()
+        torch.ops.ascend_sim.trace_start(str(path.with_name(f"{path.stem}.{os.getpid()}{path.suffix}")))
+        atexit.register(torch.ops.ascend_sim.trace_stop)
     return count

@@ -67,6 +67,8 @@ class Settings(BaseSettings):
     seed: int = Field(0, ge=0, lt=2**63, description="what chooses the order that ASCEND_SIM_ORDER=random runs work in")
     trace: bool = Field(False, description="write runtime errors and unimplemented CANN calls to stderr")
 
+    chrome_trace: str = Field("", description="file for a Chrome trace; every process adds its number to the name")
+
     @field_validator("soc")
     @classmethod
     def _known_soc(cls, value: str) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ascend_sim import location
 from ascend_sim.builder import symbols
 
 Report = Callable[[str], None]
+Compile = Callable[[Path, Path, "Tools"], None]
 
 
 class BuildError(RuntimeError):
@@ -77,7 +79,7 @@ def _compile_runtime(target: Path, sources: Path, tools: Tools) -> None:
     command += sorted(str(path) for path in (sources / "runtime").glob("*.c"))
     _run(command)
     needed = set(symbols.undefined_cann_symbols(tools.torch_npu, tools.torch, tools.c))
-    stubs = target / "stubs.c"
+    stubs = target / location.STUBS
     stubs.write_text(symbols.stub_source(sorted(needed - symbols.defined_symbols(runtime))))
     # Stubs have no prototypes, and some bear names the compiler knows as built-in functions.
     _run([*command, "-fno-builtin", "-w", str(stubs)])
@@ -109,15 +111,17 @@ def _compile_references(target: Path, sources: Path, tools: Tools) -> None:
 
 # Parts of a build: what it makes, the folders of its sources, how. A part that another build for the same versions has
 # made from equal sources is copied.
-PARTS = (
-    ("runtime", (location.RUNTIME, *location.CANN_LIBRARIES), ("", "runtime"), _compile_runtime),
+PARTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], Compile], ...] = (
+    ("runtime", (location.RUNTIME, *location.CANN_LIBRARIES, location.STUBS), ("", "runtime"), _compile_runtime),
     ("operators", (location.DISPATCH,), ("", "dispatch"), _compile_dispatch),
     ("references", (location.REFERENCES,), ("references",), _compile_references),
 )
 
 
 def _make_parts(target: Path, sources: Path, siblings: list[Path], tools: Tools, report: Report) -> None:
-    for part, products, folders, compile_part in PARTS:
+    """Copy or compile the parts: first the runtime, to which the operators are linked, then the others side by side."""
+
+    def make(part: str, products: tuple[str, ...], folders: tuple[str, ...], compile_part: Compile) -> None:
         mark = f"{part}-{location.source_digest(sources, folders)}"
         made = next((folder for folder in siblings if (folder / mark).exists()), None)
         if made:
@@ -128,6 +132,11 @@ def _make_parts(target: Path, sources: Path, siblings: list[Path], tools: Tools,
             report(f"{part}: compiling")
             compile_part(target, sources, tools)
         (target / mark).touch()
+
+    make(*PARTS[0])
+    with ThreadPoolExecutor() as pool:
+        for made in [pool.submit(make, *part) for part in PARTS[1:]]:
+            made.result()
     (target / location.COMPLETE).touch()
 
 

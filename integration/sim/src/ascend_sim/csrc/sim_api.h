@@ -112,6 +112,24 @@ void sim_observe_tasks(void (*observer)(const char *name));
 void sim_skip_tasks(int skip);
 sim_counters sim_read_counters(void);
 
+/* What happened on a stream, for a tracer. It is called with the runtime's lock held and must not call back. */
+typedef enum { SIM_TRACE_WORK, SIM_TRACE_REPLAY, SIM_TRACE_RECORD, SIM_TRACE_WAIT, SIM_TRACE_COPY } sim_trace_kind;
+typedef struct {
+    sim_trace_kind kind;
+    const char *name;         /* SIM_TRACE_WORK, _COPY; lives as long as the process */
+    const sim_work *work;     /* SIM_TRACE_WORK */
+    unsigned graph;           /* SIM_TRACE_WORK of a graph, _REPLAY: its number; 0: none */
+    size_t task, tasks;       /* position in the graph; SIM_TRACE_REPLAY: first task and one past the last */
+    const void *event;        /* SIM_TRACE_RECORD, _WAIT */
+    uint64_t ticket;          /* number of the record that is made or waited for */
+    size_t bytes;             /* SIM_TRACE_COPY */
+    int device, stream;       /* filled in, like end_ns, by the runtime */
+    int64_t begin_ns, end_ns; /* monotonic clock */
+} sim_trace_event;
+void sim_set_tracer(void (*tracer)(const sim_trace_event *)); /* NULL: none */
+int64_t sim_now_ns(void);
+void sim_stream_number(void *stream, int *device, int *number);
+
 /* Device memory in use, bytes. */
 uint64_t sim_memory_used(int device);
 

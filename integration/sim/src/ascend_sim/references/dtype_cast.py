@@ -24,7 +24,8 @@ def _by_number() -> dict[int, torch.dtype]:
     """torch's dtypes by the number that C++ (c10::ScalarType) gives them."""
     from torch_npu.op_plugin.meta import _meta_registrations
 
-    return dict(_meta_registrations.TORCH_DTYPE_ENUM_VALUE_TO_SCALAR_TYPE_MAP)
+    known = _meta_registrations.TORCH_DTYPE_ENUM_VALUE_TO_SCALAR_TYPE_MAP
+    return {number: dtype for number, dtype in known.items() if number < 256}  # torch_npu's own formats come after
 
 
 @reference("npu::npu_dtype_cast", source=wheel_doc("npu_dtype_cast"), grade=Grade.DOCUMENTED)

@@ -4,8 +4,10 @@
 
 #include <cstring>
 
+#include "fresh.h"
 #include "torch_npu/csrc/core/NPUStorageImpl.h"
 #include "torch_npu/csrc/core/npu/NPUFormat.h"
+#include "torch_npu/csrc/core/npu/NPUFunctions.h"
 
 namespace ascend_sim {
 namespace {
@@ -72,8 +74,10 @@ at::Tensor allocate(const at::Tensor& like, c10::Device device, int64_t format) 
   // torch_npu's cast makes the format it is asked for, whatever torch.npu.config.allow_internal_format says.
   if (C10_UNLIKELY(format != kFormatNd))
     return at_npu::native::empty_with_format(like.sizes(), like.options().device(device), format, /*keep_format=*/true);
+  const bool dense = like.is_non_overlapping_and_dense();
+  if (dense && device.index() == c10_npu::current_device()) return empty_on_npu(like.sizes(), like.strides(), like.dtype(), device.index());
   const auto options = like.options().device(device);
-  return like.is_non_overlapping_and_dense() ? at::empty_strided(like.sizes(), like.strides(), options)
+  return dense ? at::empty_strided(like.sizes(), like.strides(), options)
                                              : at::empty(like.sizes(), options);
 }
 

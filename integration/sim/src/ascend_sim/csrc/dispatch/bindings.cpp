@@ -9,6 +9,7 @@
 #include "install.h"
 #include "op_info.h"
 #include "order.h"
+#include "trace.h"
 #include "transfers.h"
 
 namespace ascend_sim {
@@ -84,6 +85,8 @@ TORCH_LIBRARY(ascend_sim, library) {
   library.def("free_compute(bool on) -> ()", FreeCompute::enable);
   library.def("set_order(str mode, int seed) -> ()", set_order);
   library.def("order() -> str", order);
+  library.def("trace_start(str path) -> ()", Trace::start);
+  library.def("trace_stop() -> int", Trace::stop);
   library.def("memory_used(int device) -> int", memory_used);
   library.def("alias(Tensor tensor) -> Tensor");
   library.def("format_of(Tensor tensor) -> int");

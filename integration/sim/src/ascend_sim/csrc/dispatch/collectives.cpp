@@ -11,6 +11,7 @@
 #include "order.h"
 #include "torch_npu/csrc/core/npu/NPUFunctions.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"
+#include "uneven.h"
 
 namespace ascend_sim {
 namespace {
@@ -100,16 +101,25 @@ at::Tensor as_gloo_type(const at::Tensor& tensor) {
 
 }  // namespace
 
+c10::intrusive_ptr<c10d::Work> completed_work(std::vector<at::Tensor> result) {
+  return c10::make_intrusive<CompletedWork>(std::move(result));
+}
+
 void run_collective(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack) {
   const size_t base = stack->size() - info.arguments;
   std::vector<at::Tensor> outputs;
   collect_tensors((*stack)[base], outputs);
+  // One dimension: gloo wants the output shaped as the inputs, one after the other.
+  const bool flat = info.name == "c10d::_allgather_base_" || info.name == "c10d::_reduce_scatter_base_";
+  c10::intrusive_ptr<c10d::ProcessGroup> twin;
   for (int i = 0; i < info.arguments; i++) {
     auto& value = (*stack)[base + i];
-    if (i == info.process_group) value = c10::IValue(shadow(value.toCustomClass<c10d::ProcessGroup>()));
+    if (flat && value.isTensor()) value = value.toTensor().view(-1);
+    if (i == info.process_group) value = c10::IValue(twin = shadow(value.toCustomClass<c10d::ProcessGroup>()));
     else value = map_tensors(value, as_gloo_type);
   }
   try {
+    if (is_uneven(info.name, *stack, base)) return run_uneven(info.name, twin, stack, base);
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
   } catch (const std::exception& error) {
     TORCH_CHECK(false, info.name, " on the simulated HCCL (over gloo) failed: ", error.what());
@@ -157,8 +167,7 @@ torch::jit::Stack deferred_collective_results(const OpInfo& info, const torch::j
   collect_tensors(arguments[0], outputs);
   if (info.written.size() == 2) results.push_back(arguments[0]);  // (outputs, Work)
   if (!info.written.empty()) {
-    c10::intrusive_ptr<c10d::Work> work = c10::make_intrusive<CompletedWork>(std::move(outputs));
-    results.emplace_back(std::move(work));
+    results.emplace_back(completed_work(std::move(outputs)));
   }
   return results;
 }

@@ -3,6 +3,8 @@
 
 #include <ATen/core/stack.h>
 
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
 #include <functional>
 
 #include "op_info.h"
@@ -17,6 +19,9 @@ void run_collective(const c10::OperatorHandle& op, const OpInfo& info, torch::ji
 // group's own; what waits for its Work is ordered after it.
 void run_collective_checked(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack, void* stream,
                             const std::function<void()>& run);
+
+// A Work that is complete.
+c10::intrusive_ptr<c10d::Work> completed_work(std::vector<at::Tensor> result);
 
 // Waits for the Work among the results of run_collective().
 void wait_collective(const torch::jit::Stack& results);

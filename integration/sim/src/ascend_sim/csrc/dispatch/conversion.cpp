@@ -1,6 +1,7 @@
 #include "conversion.h"
 
 #include "alias.h"
+#include "fresh.h"
 #include "torch_npu/csrc/core/npu/NPUFunctions.h"
 
 namespace ascend_sim {
@@ -54,6 +55,17 @@ at::Tensor Conversion::tensor(const at::Tensor& value) {
   at::Tensor converted = alias(value, owning_);
   pairs_.emplace_back(converted, value);
   return converted;
+}
+
+void Conversion::convert(c10::IValue& value, int position) {
+  if (C10_LIKELY(value.isTensor())) {
+    position_ = position;
+    const at::Tensor& given = value.toTensor();
+    if (is_npu(given)) value = tensor(given);
+    else tensor(given);
+  } else if (value.isDevice() || value.isList()) {
+    value = argument(value, position);
+  }
 }
 
 c10::IValue Conversion::argument(const c10::IValue& value, int position) {
@@ -111,6 +123,7 @@ at::Tensor Conversion::result(const at::Tensor& tensor) {
         return original.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
   }
   if (!device()) return tensor;  // CPU tensors only: the operator had no NPU tensor to begin with
+  if (auto adopted = FreshMemory::adopt(tensor); adopted.defined()) return adopted;
   const auto fresh = allocate(tensor);
   copy_values(alias(fresh, false), tensor);
   return fresh;

@@ -27,6 +27,9 @@ class Conversion {
   // The argument at a position for the CPU kernel.
   c10::IValue argument(const c10::IValue& value, int position);
 
+  // The same in place.
+  void convert(c10::IValue& value, int position);
+
   // A result of the CPU kernel as NPU tensors: the written argument itself, a view of one, or a fresh tensor.
   c10::IValue result(const c10::IValue& value);
   at::Tensor result(const at::Tensor& tensor);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "fresh.h"
 #include "launch.h"
 
 namespace ascend_sim {
@@ -152,6 +153,7 @@ int64_t install(const std::vector<std::string>& references, const std::vector<st
   }
   TORCH_CHECK(unknown.empty(), "ascend_sim.references names an operator that torch_npu does not have: ",
               unknown.empty() ? "" : *unknown.begin());
+  install_fresh_memory();
   static torch::Library autograd(torch::Library::IMPL, "aten", DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__);
   for (const auto* name : kComputedByAutograd) autograd.impl(name, torch::CppFunction::makeFallthrough());
   adopted_namespaces.insert(namespaces.begin(), namespaces.end());

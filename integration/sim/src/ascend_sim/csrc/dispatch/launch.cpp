@@ -7,11 +7,13 @@
 #include "conversion.h"
 #include "format.h"
 #include "free_compute.h"
+#include "fresh.h"
 #include "install.h"
 #include "order.h"
 #include "random.h"
 #include "task.h"
 #include "threads.h"
+#include "trace.h"
 #include "transfers.h"
 #include "torch_npu/csrc/core/npu/NPUFunctions.h"
 #include "torch_npu/csrc/core/npu/NPUStream.h"
@@ -48,6 +50,18 @@ void* other_stream_of(const OpInfo& info, const Stack& stack, size_t base, void*
 }  // namespace
 
 void Launch::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  if (C10_LIKELY(!Trace::on())) return launch(op, stack);
+  const size_t base = stack->size() - info_->arguments;
+  const auto tensors = Trace::describe(stack->data() + base, info_->arguments);
+  void* stream = stream_of(*stack, base);
+  static constexpr const char* kCategories[] = {"op", "captured", "update", "submitted"};  // by sim_mode
+  const char* category = sim_attention() ? kCategories[sim_stream_mode(stream)] : kCategories[SIM_RUNS];
+  const auto begin = sim_now_ns();
+  launch(op, stack);
+  Trace::call(*info_, stream, tensors, category, begin);
+}
+
+void Launch::launch(const c10::OperatorHandle& op, Stack* stack) {
   if (C10_UNLIKELY(adoptions_pending())) flush_adoptions();
   if (C10_UNLIKELY(info_->casts_format) && casts_nothing(*info_, stack)) return;
   if (C10_LIKELY(sim_attention() == 0)) return run(op, stack);
@@ -117,30 +131,26 @@ void Launch::run(const c10::OperatorHandle& op, Stack* stack) {
   Conversion conversion(info, /*owning=*/info.collective);
   if (C10_UNLIKELY(info.casts_format)) conversion.allocate_as(target_format(info, *stack, base));
   std::optional<Draw> draw;
-  Stack arguments;
-  arguments.reserve(info.arguments + 2);
-  for (int i = 0; i < info.arguments; i++) arguments.push_back(conversion.argument((*stack)[base + i], i));
+  for (int i = 0; i < info.arguments; i++) conversion.convert((*stack)[base + i], i);
   conversion.check_devices();
-  if (info.pin_memory >= 0 && !conversion.to_cpu()) arguments[info.pin_memory] = c10::IValue();
+  if (info.pin_memory >= 0 && !conversion.to_cpu()) (*stack)[base + info.pin_memory] = c10::IValue();
   if (C10_UNLIKELY(info.generator >= 0 || info.draws_implicitly)) {
     at::Generator given;
-    if (info.generator >= 0 && arguments[info.generator].isGenerator()) given = arguments[info.generator].toGenerator();
+    if (info.generator >= 0 && (*stack)[base + info.generator].isGenerator()) given = (*stack)[base + info.generator].toGenerator();
     if (!given.defined() || given.device().type() == kNpu) draw.emplace(given, conversion.npu_index());
-    if (draw && info.generator >= 0) arguments[info.generator] = draw->cpu_generator();
+    if (draw && info.generator >= 0) (*stack)[base + info.generator] = draw->cpu_generator();
   }
+  const auto device = static_cast<c10::DeviceIndex>(info.makes_fresh ? conversion.npu_index() : 0);
+  FreshMemory memory(device, info.makes_fresh && !conversion.to_cpu() && conversion.device() && device == c10_npu::current_device());
   if (info.collective) {
-    run_collective(op, info, &arguments);
+    run_collective(op, info, stack);
   } else if (draw && info.draws_implicitly) {
     DefaultGeneratorScope scope(*draw);
-    op.redispatchBoxed(c10::DispatchKeySet(info.key), &arguments);
+    op.redispatchBoxed(c10::DispatchKeySet(info.key), stack);
   } else {
-    op.redispatchBoxed(c10::DispatchKeySet(info.key), &arguments);
+    op.redispatchBoxed(c10::DispatchKeySet(info.key), stack);
   }
-  Stack results;
-  results.reserve(arguments.size());
-  for (const auto& value : arguments) results.push_back(conversion.result(value));
-  stack->resize(base);
-  for (auto& value : results) stack->push_back(std::move(value));
+  for (size_t i = base; i < stack->size(); i++) (*stack)[i] = conversion.result((*stack)[i]);
   if (free) FreeCompute::remember(info, signature, impls, *stack, base);
 }
 

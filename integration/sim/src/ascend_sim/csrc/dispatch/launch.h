@@ -15,6 +15,7 @@ class Launch : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack);
 
  private:
+  void launch(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void run(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   // The same, with the order of streams checked.
   void run_checked(const c10::OperatorHandle& op, torch::jit::Stack* stack, void* stream);

@@ -89,6 +89,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
     for (int position : written)
       if (position >= 0) writes[position] = true;
   }
+  makes_fresh = starts_with(base, "aten::") && !written.empty() && written[0] < 0 &&
+                schema.returns()[0].type()->kind() == c10::TypeKind::TensorType;
   // The vendor's `.out` overloads take the list of results without alias marks.
   if (schema.overload_name() == "out" && arguments > 0) {
     const auto& last = schema.arguments()[arguments - 1];

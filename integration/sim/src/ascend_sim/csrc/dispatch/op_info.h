@@ -38,6 +38,7 @@ struct OpInfo {
   std::vector<bool> writes;  // per argument: the operator writes it
   bool free_compute;         // instruments.free_compute() skips it
   bool returns_written;      // every result is an argument the operator writes
+  bool makes_fresh;          // aten operator whose first result is a fresh tensor
   std::vector<int> written;  // per result: the argument it is, or -1 for a fresh tensor
   bool casts_format = false;  // npu_format_cast and its kin
   int out_list = -1;         // argument `Tensor[] out` whose elements are the results, though the schema does not say so

@@ -14,6 +14,7 @@
 #include "order.h"
 #include "random.h"
 #include "threads.h"
+#include "trace.h"
 #include "transfers.h"
 
 namespace ascend_sim {
@@ -154,6 +155,12 @@ bool can_be_queued(const c10::OperatorHandle& op, const OpInfo& info, const Stac
       if (tensor.defined() && tensor.numel() == 0) return false;
   }
   return !copies_pageable(info, stack.data() + base);
+}
+
+std::string describe_task(const sim_work& work) {
+  if (work.run != run_task) return "";
+  const auto& arguments = static_cast<const Task*>(work.context)->arguments;
+  return Trace::describe(arguments.data(), arguments.size());
 }
 
 void check_runtime(int error, const std::string& what) { TORCH_CHECK(error == 0, what, ": ", sim_message()); }

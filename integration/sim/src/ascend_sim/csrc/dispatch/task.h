@@ -18,6 +18,9 @@ bool needs_host(const OpInfo& info, const torch::jit::Stack& stack, size_t base)
 // results are not known before it has run, or if it resizes an argument.
 bool can_be_queued(const c10::OperatorHandle& op, const OpInfo& info, const torch::jit::Stack& stack, size_t base);
 
+// The tensors of a piece of work made by submit_task(), as Trace::describe() says them; empty for other work.
+std::string describe_task(const sim_work& work);
+
 // Throws the runtime's message if `error` is one.
 void check_runtime(int error, const std::string& what);
 

@@ -52,11 +52,24 @@ static int run(void *context) {
 
 static aclError submit(aclrtStream stream, transfer request) {
     sim_counts.copies++;
-    if (!sim_attention()) return run(&request);
-    if (sim_stream_mode(stream) == SIM_RUNS) {
+    int64_t begin = sim_trace_begin();
+    bool runs = !sim_attention();
+    aclError error = ACL_SUCCESS;
+    if (runs) {
+        error = run(&request);
+    } else if (sim_stream_mode(stream) == SIM_RUNS) {
+        runs = true;
         sim_place before = sim_checking ? sim_order_enter(stream) : sim_here();
-        aclError error = run(&request);
+        error = run(&request);
         sim_order_return(before);
+    }
+    if (runs) {
+        if (begin) {
+            pthread_mutex_lock(&sim_lock);
+            sim_trace_end(sim_stream_of(stream), (sim_trace_event){.kind = SIM_TRACE_COPY, .name = name_of(&request), .bytes = request.size,
+                                                                            .begin_ns = begin});
+            pthread_mutex_unlock(&sim_lock);
+        }
         return error;
     }
     transfer *context = malloc(sizeof *context);

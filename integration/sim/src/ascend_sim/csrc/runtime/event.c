@@ -127,6 +127,9 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
         }
     } else if (event->issued > event->completed || (sim_checking && event->issued)) {
         error = place(stream, SIM_ITEM_WAIT, event, event->issued);
+    } else {
+        int64_t begin = sim_trace_begin();
+        sim_trace_end(stream, (sim_trace_event){.kind = SIM_TRACE_WAIT, .event = event, .ticket = event->issued, .begin_ns = begin});
     }
     pthread_mutex_unlock(&sim_lock);
     return error;

@@ -273,14 +273,18 @@ static aclError use_task(sim_model *model, size_t index, bool writes) {
     return sim_checking ? sim_history_use(&model->tasks, &access, model->items[index].work.name) : ACL_SUCCESS;
 }
 
-static aclError run_task(sim_model *model, size_t index) {
+static aclError run_task(const sim_replay *replay, size_t index) {
+    sim_model *model = replay->model;
     sim_work work = model->items[index].work;
     aclError error = use_task(model, index, false);
     if (error) return error;
     model->executing++;
+    sim_trace_event task = {.kind = SIM_TRACE_WORK, .name = work.name, .work = &work, .graph = model->id, .task = index,
+                            .begin_ns = sim_trace_begin()};
     pthread_mutex_unlock(&sim_lock);
     error = work.run(work.context);
     pthread_mutex_lock(&sim_lock);
+    sim_trace_end(replay->stream, task);
     if (--model->executing == 0 && model->retired) free_retired(model);
     return error;
 }
@@ -307,9 +311,11 @@ static void run_captured(sim_replay *replay, size_t index) {
     } else if (item.kind == SIM_ITEM_WORK) {
         sim_counts.graph_tasks++;
         if (observe) observe(item.work.name);
-        if (!skip && !replay->error) replay->error = run_task(model, index); /* after a failure the gates keep their order */
+        if (!skip && !replay->error) replay->error = run_task(replay, index); /* after a failure the gates keep their order */
     } else {
+        int64_t begin = sim_trace_begin();
         sim_run_mark(&item);
+        sim_trace_mark(replay->stream, &item, begin);
     }
 }
 
@@ -343,14 +349,17 @@ static aclError step_at_random(sim_replay *replay) {
 
 aclError sim_replay_run(sim_replay *replay) {
     if (sim_random) return step_at_random(replay);
-    for (; replay->position < replay->model->count; replay->position++) {
-        if (!sim_wait_over(&replay->model->items[replay->position])) {
-            sim_counts.suspensions++;
-            return SIM_BLOCKED;
-        }
-        run_captured(replay, replay->position);
+    sim_trace_event whole = {.kind = SIM_TRACE_REPLAY, .graph = replay->model->id, .task = replay->position, .begin_ns = sim_trace_begin()};
+    bool blocked = false;
+    for (; !blocked && replay->position < replay->model->count; replay->position += !blocked) {
+        blocked = !sim_wait_over(&replay->model->items[replay->position]);
+        if (!blocked) run_captured(replay, replay->position);
     }
-    return end_replay(replay);
+    whole.tasks = replay->position;
+    sim_trace_end(replay->stream, whole);
+    if (!blocked) return end_replay(replay);
+    sim_counts.suspensions++;
+    return SIM_BLOCKED;
 }
 
 /* aclmdlRIExecuteAsync: launches a graph on a stream. */

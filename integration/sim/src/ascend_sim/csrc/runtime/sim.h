@@ -180,6 +180,11 @@ typedef bool (*sim_condition)(void *argument);
 /* Waits until ready(argument), letting other threads' work finish; gives up when nothing moves for the timeout. */
 aclError sim_wait(sim_condition ready, void *argument, sim_stream *stream, const char *what);
 
+/* ---- trace.c ---- */
+int64_t sim_trace_begin(void); /* now, or 0 without a tracer */
+void sim_trace_mark(const sim_stream *stream, const sim_item *item, int64_t begin_ns); /* a record or wait took place */
+void sim_trace_end(const sim_stream *stream, sim_trace_event event); /* nothing where begin_ns is 0 */
+
 /* ---- event.c: callers hold sim_lock ---- */
 bool sim_wait_over(const sim_item *item); /* of a wait: may what follows it run? true for other items */
 void sim_run_mark(const sim_item *item); /* runs a record, reset, write of a value, or a wait that is over */

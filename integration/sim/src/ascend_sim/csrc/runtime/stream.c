@@ -106,18 +106,21 @@ static bool can_run(const sim_stream *stream) {
 /* Runs one item. The lock is released while work runs. */
 static aclError run_item(sim_stream *stream, sim_item *item) {
     aclError error = ACL_SUCCESS;
+    int64_t begin = sim_trace_begin();
     if (sim_checking && item->kind != SIM_ITEM_REPLAY) sim_act(sim_actor_of(stream), &item->moment, 0);
     switch (item->kind) {
     case SIM_ITEM_WORK:
         pthread_mutex_unlock(&sim_lock);
         error = item->work.run(item->work.context);
         pthread_mutex_lock(&sim_lock);
+        sim_trace_end(stream, (sim_trace_event){.kind = SIM_TRACE_WORK, .name = item->work.name, .work = &item->work, .begin_ns = begin});
         return error;
     case SIM_ITEM_UPDATE: return sim_update_run(item);
     case SIM_ITEM_REPLAY: return sim_replay_run(item->replay);
     default:
         if (!sim_wait_over(item)) return SIM_BLOCKED;
         sim_run_mark(item);
+        sim_trace_mark(stream, item, begin);
         return ACL_SUCCESS;
     }
 }
