@@ -51,3 +51,20 @@ def ops(
     from ascend_sim import ops_table  # imports torch, which cannot be imported before the build exists
 
     ops_table.main(as_json=as_json, used_only=bool(used_in), sources=used_in or (), page=page)
+
+
+@app.command()
+def limits(
+    op: Annotated[str | None, typer.Argument(help="Name of an operator, without namespace and overload.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Write all of them into this Markdown file.")] = None,
+) -> None:
+    """Show what the hardware refuses, for one operator or all: dtypes, shapes, layouts, SoCs, each with its source."""
+    import torch  # noqa: F401  whose import brings the simulation
+
+    from ascend_sim import limits_page
+
+    try:
+        limits_page.main(op, page)
+    except ValueError as error:
+        _err.print(f"error: {error}", markup=False, highlight=False)
+        raise typer.Exit(1) from error

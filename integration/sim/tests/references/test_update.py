@@ -38,7 +38,7 @@ def test_parts_of_the_keys_merge_to_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("size", "update_type", "message"),
     [
-        (12, 0, r"local_out\[0\].shape\[-1\] is 12; the hardware allows multiples of 8 up to 512"),
+        (12, 0, r"local_out\[0\].shape\[-1\] is 12; the hardware allows multiples of 8, 8 to 512"),
         (8, 2, "update_type is 2; the hardware allows 0, 1"),
     ],
 )

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What npu_fused_infer_attention_score refuses; the numbers are in ``limits.yaml``."""
+"""What npu_fused_infer_attention_score refuses; what takes more than an expression of the table.
+
+Numbers, and all other limits, are in ``limits/attention.yaml``."""
 
 from __future__ import annotations
 

@@ -28,15 +28,6 @@ def npu_attention_update(lse: list[Tensor], local_out: list[Tensor], update_type
     Returns:
         The result [N, D] in local_out's dtype and ``lse_m`` [N] (meaningful with ``update_type`` 1).
     """
-    op, allowed = "npu_attention_update", limits.numbers("npu_attention_update")
-    if update_type not in (0, 1):
-        raise limits.refuse(op, "update_type", update_type, "0, 1")
-    if len(lse) != len(local_out) or not lse:
-        raise limits.refuse(op, "len(lse)", len(lse), f"len(local_out) = {len(local_out)}, at least 1")
-    size = local_out[0].shape[-1]
-    if size % allowed["head_size_multiple"] or size > allowed["max_head_size"]:
-        allowed_sizes = f"multiples of {allowed['head_size_multiple']} up to {allowed['max_head_size']}"
-        raise limits.refuse(op, "local_out[0].shape[-1]", size, allowed_sizes)
     sums = torch.stack(lse)
     merged = torch.logsumexp(sums, 0)
     weights = (sums - merged).exp_().unsqueeze(-1)
