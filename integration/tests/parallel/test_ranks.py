@@ -56,10 +56,9 @@ def test_tokens_are_those_of_one_device(tmp_path, case, family, parallel):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ["check", "random"])
-def test_ranks_order_their_streams(tmp_path, case, monkeypatch, order):
-    """Every process of the engine checks its uses of memory, or runs its work in an order of its own."""
-    monkeypatch.setenv("ASCEND_SIM_ORDER", order)
+def test_ranks_order_their_streams(tmp_path, case, monkeypatch):
+    """Every process of the engine checks its uses of memory."""
+    monkeypatch.setenv("ASCEND_SIM_ORDER", "check")
     model = case("llama")
     with driver(tmp_path, 2, {**model.engine, "tensor_parallel_size": 2}, [model.requests]) as running:
         (greedy,) = running.wait_for_results(SECONDS)
