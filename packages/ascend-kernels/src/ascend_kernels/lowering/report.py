@@ -50,8 +50,7 @@ class Result:
 class _Task:
     operator: str
     call: Call
-    target: Target
-    kernels: tuple[int, ...]  # which of the call's launches no earlier call has compiled
+    kernels: dict[str, tuple[int, ...]]  # by target: which of the call's launches no earlier call has compiled
 
 
 def family_of(operator: str) -> str:
@@ -59,22 +58,35 @@ def family_of(operator: str) -> str:
     return OPERATORS[operator].naive.__module__.split(".")[2]
 
 
-def _lower(task: _Task) -> Result:
-    """Lower the launches of a call."""
-    launches = launches_of(OPERATORS[task.operator].triton(), task.call, task.target)
+def _lower(task: _Task) -> list[Result]:
+    """Lower the launches of a call for each target; what targets have in common is computed once."""
+    linalg: dict[str, str] = {}
+    traffic: dict[str, int] = {}
+    return [_lower_for(task, ASCEND_TARGETS[name], linalg, traffic) for name in task.kernels]
+
+
+def _lower_for(task: _Task, target: Target, linalg: dict[str, str], traffic: dict[str, int]) -> Result:
+    """Lower the launches of a call; keeps intermediate code by signature, and traffic by the final code, to share."""
     cores: list[str] = []
     problems: list[str] = []
     highest, moved = 0, 0
-    accounted = task.call.minimum_bytes is not None
-    for index, launch in enumerate(launches):
-        if index not in task.kernels and not accounted:
+    minimum = task.call.minimum_bytes
+    for index, launch in enumerate(launches_of(OPERATORS[task.operator].triton(), task.call, target)):
+        if index not in task.kernels[target.name] and minimum is None:
             continue
         signature = signature_of(launch)
+        key = signature.key(launch.kernel)
         name = launch.kernel.__name__
         try:
-            lowered = to_hivm(to_linalg(launch.kernel, signature), task.target.name, signature.multibuffer)
-            if accounted:
-                moved += measure(lowered.hivm, signature, launch.grid).total
+            if key not in linalg:
+                linalg[key] = to_linalg(launch.kernel, signature)
+            lowered = to_hivm(linalg[key], target.name, signature.multibuffer)
+            if minimum is not None:
+                # The functions' text without the module's head, which names the target.
+                body = f"{index} {launch.grid} {lowered.hivm[lowered.hivm.find('func.func') :]}"
+                if body not in traffic:
+                    traffic[body] = measure(lowered.hivm, signature, launch.grid).total
+                moved += traffic[body]
         except LoweringError as error:
             problems.append(f"{name}: {error}")
             continue
@@ -85,12 +97,10 @@ def _lower(task: _Task) -> Result:
         if lowered.retries:
             problems.append(f"{name}: fits only after retries ({lowered.retries})")
     family = family_of(task.operator)
-    traffic = moved / task.call.minimum_bytes if task.call.minimum_bytes and not problems else None
-    if traffic is not None and family in STREAMING_FAMILIES and traffic > STREAMING_LIMIT:
-        problems.append(f"moves {traffic:.2f} times the minimum; at most {STREAMING_LIMIT} are allowed")
-    return Result(
-        task.operator, family, task.call.label, task.target.name, tuple(cores), highest, traffic, tuple(problems)
-    )
+    ratio = moved / minimum if minimum and not problems else None
+    if ratio is not None and family in STREAMING_FAMILIES and ratio > STREAMING_LIMIT:
+        problems.append(f"moves {ratio:.2f} times the minimum; at most {STREAMING_LIMIT} are allowed")
+    return Result(task.operator, family, task.call.label, target.name, tuple(cores), highest, ratio, tuple(problems))
 
 
 def lower_calls(calls: Iterable[tuple[str, Call]], targets: Sequence[Target], processes: int) -> list[Result]:
@@ -99,6 +109,7 @@ def lower_calls(calls: Iterable[tuple[str, Call]], targets: Sequence[Target], pr
     tasks = []
     for operator, call in calls:
         launcher = OPERATORS[operator].triton()
+        kernels = {}
         for target in targets:
             fresh = []
             for index, launch in enumerate(launches_of(launcher, call, target)):
@@ -107,12 +118,14 @@ def lower_calls(calls: Iterable[tuple[str, Call]], targets: Sequence[Target], pr
                     seen.add(key)
                     fresh.append(index)
             if fresh or call.minimum_bytes is not None:
-                tasks.append(_Task(operator, call, target, tuple(fresh)))
+                kernels[target.name] = tuple(fresh)
+        if kernels:
+            tasks.append(_Task(operator, call, kernels))
     if processes == 1:
-        return [_lower(task) for task in tasks]
+        return [result for task in tasks for result in _lower(task)]
     # A task carries values of small tensors only; workers start afresh so that no lock of a thread is inherited.
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        return list(pool.map(_lower, tasks))
+        return [result for results in pool.map(_lower, tasks) for result in results]
 
 
 def declared_calls(operators: Sequence[str] = ()) -> list[tuple[str, Call]]:

@@ -10,7 +10,7 @@ from ascend_kernels.calls import Call, meta, short_name
 
 COLUMNS = (704, 1408, 2816, 4096, 8192, 11008, 14336)
 """Intermediate sizes of common models, whole or split over devices."""
-ROWS = 1024
+ROWS = 384
 
 
 def calls() -> Iterator[Call]:

@@ -19,7 +19,7 @@ def calls() -> Iterator[Call]:
     yield Call("kda-D128-sigmoid-after", (x, weight, None, x, 1e-6, 128, True, True, True), minimum)
     yield Call("layer-D128-bias", (x, weight, weight, x, 1e-6, 128, True, False, False), minimum + weight.nbytes)
     yield Call("no-gate-D128", (x, weight, None, None, 1e-6, 128, True, True, False), 2 * x.nbytes + weight.nbytes)
-    rows, wide = meta(1024, 8192, dtype=torch.bfloat16), meta(8192, dtype=torch.bfloat16)
+    rows, wide = meta(384, 8192, dtype=torch.bfloat16), meta(8192, dtype=torch.bfloat16)
     for size in (1024, 4096):
         yield Call(
             f"mamba-H8192-G{8192 // size}-silu-before",

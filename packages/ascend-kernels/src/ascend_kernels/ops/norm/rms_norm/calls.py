@@ -12,7 +12,7 @@ HIDDEN = (896, 2048, 4096, 5120, 7168, 8192, 16384)
 """Hidden sizes of common models; the last is read twice on an NPU."""
 HEADS = (64, 128, 256)
 """Head sizes of common models, normalised without a weight or with one."""
-TOKENS = 2048
+TOKENS = 768
 
 
 def calls() -> Iterator[Call]:

@@ -52,7 +52,7 @@ def plan_rows(
     if target.kind == "cuda":
         one_pass = block <= 32768
         block = min(block, 32768)
-        rows = max(1, min(1024 // block, next_power_of_two(inner)))
+        rows = max(1, min(2048 // block, next_power_of_two(inner)))
         programs = _programs(outer, ceil_div(inner, rows), MAX_PROGRAMS, per_group)
         warps = min(max(block // 2048, 4), 16)
         return RowPlan(programs, rows, block, one_pass, warps, hoist=False)

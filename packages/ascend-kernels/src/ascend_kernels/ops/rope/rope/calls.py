@@ -8,7 +8,7 @@ import torch
 
 from ascend_kernels.calls import Call, meta, short_name
 
-TOKENS = 512
+TOKENS = 192
 
 
 def calls() -> Iterator[Call]:
