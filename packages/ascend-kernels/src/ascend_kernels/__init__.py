@@ -12,8 +12,25 @@ from ascend_kernels.ops.activation.muls_add import muls_add
 from ascend_kernels.ops.activation.swiglu import swiglu
 from ascend_kernels.ops.activation.swiglu_quant import swiglu_quant
 from ascend_kernels.ops.activation.swiglustep import swiglustep
+from ascend_kernels.ops.fla.chunk_delta_h import chunk_delta_h, chunk_transition
+from ascend_kernels.ops.fla.chunk_index import chunk_index
+from ascend_kernels.ops.fla.chunk_local_cumsum import chunk_local_cumsum
+from ascend_kernels.ops.fla.chunk_o import chunk_o
+from ascend_kernels.ops.fla.gated_delta_rule import gated_delta_rule
+from ascend_kernels.ops.fla.gdn_gating import gdn_gating
+from ascend_kernels.ops.fla.l2norm import l2norm
+from ascend_kernels.ops.fla.qkvzba_split import qkvzba_split
+from ascend_kernels.ops.fla.recurrent_delta_rule import recurrent_delta_rule, recurrent_delta_rule_update
+from ascend_kernels.ops.fla.scaled_dot_kkt import scaled_dot_kkt
+from ascend_kernels.ops.fla.solve_tril import solve_tril
+from ascend_kernels.ops.fla.wy_fast import wy_fast
 from ascend_kernels.ops.inputs.decode_inputs import decode_inputs
 from ascend_kernels.ops.inputs.slot_mapping import slot_mapping
+from ascend_kernels.ops.kda.chunk_kda import chunk_kda
+from ascend_kernels.ops.kda.kda_gate import kda_gate
+from ascend_kernels.ops.mamba.causal_conv1d import causal_conv1d, causal_conv1d_update
+from ascend_kernels.ops.mamba.lightning_attention import lightning_attention, lightning_attention_update
+from ascend_kernels.ops.mamba.state_copy import state_copy
 from ascend_kernels.ops.norm.add_rms_norm import add_rms_norm
 from ascend_kernels.ops.norm.layer_norm_gated import layer_norm_gated
 from ascend_kernels.ops.norm.rms_norm import rms_norm
@@ -21,16 +38,37 @@ from ascend_kernels.ops.rope.rope import rope
 
 __all__ = [
     "add_rms_norm",
+    "causal_conv1d",
+    "causal_conv1d_update",
+    "chunk_delta_h",
+    "chunk_index",
+    "chunk_kda",
+    "chunk_local_cumsum",
+    "chunk_o",
+    "chunk_transition",
     "decode_inputs",
     "dynamic_quant",
+    "gated_delta_rule",
+    "gdn_gating",
     "gelu",
     "gelu_and_mul",
+    "kda_gate",
+    "l2norm",
     "layer_norm_gated",
+    "lightning_attention",
+    "lightning_attention_update",
     "muls_add",
+    "qkvzba_split",
+    "recurrent_delta_rule",
+    "recurrent_delta_rule_update",
     "rms_norm",
     "rope",
+    "scaled_dot_kkt",
     "slot_mapping",
+    "solve_tril",
+    "state_copy",
     "swiglu",
     "swiglu_quant",
     "swiglustep",
+    "wy_fast",
 ]

@@ -1,0 +1,1 @@
+"""Offsets into large tensors, for kernels."""

@@ -1,0 +1,1 @@
+"""What of a chunk of Kimi Delta Attention depends on no state; a part of chunk_kda."""
