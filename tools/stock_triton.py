@@ -27,7 +27,7 @@ def make() -> None:
     if STAMP.is_file() and STAMP.read_text() == fingerprint:
         return
     say(f"making {VENV.name}")
-    subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
     for requirements in (LOCK, TORCH):
         options = ("--quiet", "--no-compile", "--require-hashes", "--no-deps", "-r", requirements)
         if not run(PYTHON, "-m", "pip", "install", *options):
@@ -38,7 +38,7 @@ def make() -> None:
 def main(arguments: list[str]) -> None:
     """Make the environment and run the tests."""
     make()
-    words = [PYTHON, "-m", "pytest", *(arguments or [*PARALLEL, PACKAGE / "tests"])]
+    words = [str(PYTHON), "-m", "pytest", *(arguments or [*PARALLEL, str(PACKAGE / "tests")])]
     variables = environment() | ENVIRONMENT | {"PYTHONPATH": str(PACKAGE / "src"), "TRITON_INTERPRET": "1"}
     sys.exit(subprocess.run(words, cwd=ROOT, env=os.environ | variables, check=False).returncode)
 
