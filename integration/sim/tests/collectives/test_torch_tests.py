@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-pytest.importorskip("expecttest", reason="torch's test modules need expecttest: run `make env`")
-
 HARNESS = Path(__file__).resolve().with_name("harness.py")
 LIST = yaml.safe_load(Path(__file__).with_name("torch_tests.yaml").read_text(encoding="utf-8"))
 RANKS = 4

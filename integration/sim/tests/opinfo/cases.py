@@ -11,7 +11,6 @@ import pytest
 import torch
 import yaml
 
-pytest.importorskip("expecttest", reason="torch's test database needs expecttest: run `make env`")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of torch's own test modules
     from torch.testing._internal.common_methods_invocations import op_db

@@ -97,7 +97,13 @@ def stand_in(op: str, row: Row, family: limits.Family) -> dict[str, Any]:
     return given
 
 
-DTYPES = [(op, argument) for op, row in limits.table().items() for argument in sorted(row.dtypes)]
+# A row may serve several operators, of which not all have every argument.
+DTYPES = [
+    (op, argument)
+    for op, row in limits.table().items()
+    for argument in sorted(row.dtypes)
+    if any(it.name == argument and "Tensor" in str(it.type) for it in SCHEMAS[op].arguments)
+]
 TRIED = (
     torch.float16,
     torch.bfloat16,
@@ -114,8 +120,6 @@ TRIED = (
 def test_dtypes(op: str, argument: str) -> None:
     """On every family: a dtype of the row is not what a call is refused for, any other is."""
     row = limits.table()[op]
-    if argument not in {a.name for a in SCHEMAS[op].arguments if "Tensor" in str(a.type)}:
-        pytest.skip(f"{op} shares a row and has no tensor {argument}")
     for family in sorted(row.soc or FAMILIES):
         check = compile_check(op, row, SCHEMAS[op], family)
         with limits.as_family(family):
