@@ -140,7 +140,7 @@ def run_engine(installer: Any, model: Path, tmp_path: Path) -> Callable[..., Run
         }
         arguments = json.dumps([str(model), PROMPTS, NEW_TOKENS])
         command = [sys.executable, str(script), arguments]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=280, check=False)
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
         answers = [it.removeprefix("ANSWER ") for it in done.stdout.splitlines() if it.startswith("ANSWER ")]
         assert answers, done.stdout[-3000:] + done.stderr[-6000:]
         return Run(json.loads(answers[-1]), [json.loads(it) for it in log.read_text().splitlines()])
@@ -159,7 +159,7 @@ def kind_of(event: dict[str, Any], api_pid: int) -> str:
     return "inspection" if "vllm.model_executor.models.registry" in event["command"] else event["process"]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(620)  # a bound: an engine starts five processes, each of which imports vLLM
 @pytest.mark.parametrize("has_triton", [True, False], ids=["with-triton", "without-triton"])
 def test_every_kind_registers_and_the_worker_alone_has_a_context(
     run_engine: Callable[..., Run], expected: list[list[int]], has_triton: bool

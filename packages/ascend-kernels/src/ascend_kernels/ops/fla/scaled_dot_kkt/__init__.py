@@ -47,8 +47,8 @@ def scaled_dot_kkt(
     Args:
         k: fp16, bf16 or fp32 ``[tokens, key heads, K]``, normalised.
         beta: ``[tokens, value heads]``, a multiple of the key heads.
-        g_cumsum: fp32 ``[tokens, value heads]``, chunk-local sums of the logarithms of the decays; none is positive, so that a
-            sum never rises within a chunk. None for no decay.
+        g_cumsum: fp32 ``[tokens, value heads]``, chunk-local sums of the logarithms of the decays, which are never
+            positive; None for no decay.
         index: from :func:`ascend_kernels.chunk_index`.
         chunk: tokens per chunk, a power of two of at least 16.
 
