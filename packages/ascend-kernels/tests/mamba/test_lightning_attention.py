@@ -73,7 +73,7 @@ class TestPrefill:
 
 @pytest.mark.parametrize("target", [ASCEND_910B1, cuda_target(1)], ids=lambda target: target.kind)
 def test_sequences_of_several_segments(target) -> None:
-    pytest.importorskip("triton")
+    pytest.importorskip("triton", reason="the Triton kernels need a Triton")
     from ascend_kernels.ops.mamba.lightning_attention.plan import plan_lightning_attention
     from ascend_kernels.ops.mamba.lightning_attention.triton import lightning_attention_triton
 
