@@ -42,3 +42,18 @@ def check_heads(operator: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
             f"{operator}: q {tuple(q.shape)} and k {tuple(k.shape)} must have one shape, and the heads of v "
             f"{tuple(v.shape)} be a multiple of theirs"
         )
+
+
+def fake_outputs_and_states(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g: torch.Tensor,
+    beta: torch.Tensor,
+    initial_state: torch.Tensor | None,
+    cu_seqlens: torch.Tensor,
+    *_: object,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Fake kernel of an operator that returns outputs like ``v`` and fp32 final states [sequences, heads, K, V]."""
+    final = v.new_empty(cu_seqlens.shape[0] - 1, v.shape[1], q.shape[2], v.shape[2], dtype=torch.float32)
+    return v.new_empty(v.shape), final

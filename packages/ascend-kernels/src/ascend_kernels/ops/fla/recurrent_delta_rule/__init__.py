@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ascend_kernels.library import register
-from ascend_kernels.ops.fla.packed import check_heads, packed
+from ascend_kernels.ops.fla.packed import check_heads, fake_outputs_and_states, packed
 from ascend_kernels.ops.fla.recurrent_delta_rule.calls import calls, update_calls
 from ascend_kernels.ops.fla.recurrent_delta_rule.naive import (
     recurrent_delta_rule_naive,
@@ -32,27 +32,13 @@ def _update_fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: object) 
     return v.new_empty(v.shape)
 
 
-def _fake(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    g: torch.Tensor,
-    beta: torch.Tensor,
-    initial_state: torch.Tensor | None,
-    cu_seqlens: torch.Tensor,
-    *_: object,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    final = v.new_empty(cu_seqlens.shape[0] - 1, v.shape[1], q.shape[2], v.shape[2], dtype=torch.float32)
-    return v.new_empty(v.shape), final
-
-
 _operator = register(
     "recurrent_delta_rule(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, Tensor? initial_state, "
     "Tensor cu_seqlens, float scale, bool normalise) -> (Tensor, Tensor)",
     naive=recurrent_delta_rule_naive,
     triton=_triton,
     calls=calls,
-    fake=_fake,
+    fake=fake_outputs_and_states,
 )
 _update_operator = register(
     "recurrent_delta_rule_update(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, Tensor(a!) state, "
