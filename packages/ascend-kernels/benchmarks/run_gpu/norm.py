@@ -70,3 +70,37 @@ def cases() -> Iterator[Case]:
         {"torch.compile": lambda: compiled_gated(x, gate, weight)},
         rows=4096,
     )
+    yield split_case(tokens)
+
+
+def split_case(tokens: int) -> Case:
+    """Query, key and value of Qwen3's heads out of one projection."""
+    heads, key_heads, size = 32, 8, 128
+    qkv, q_weight, k_weight = random(tokens, (heads + 2 * key_heads) * size), random(size), random(size)
+    angles = torch.rand(tokens, size // 2, device="cuda") * 6.3
+    cos, sin = angles.cos(), angles.sin()
+
+    def whole(qkv: torch.Tensor, *others: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        q_weight, k_weight, cos, sin = others
+        query, key, value = qkv.unflatten(-1, (-1, size)).split([heads, key_heads, key_heads], 1)
+        turned = []
+        for part, weight in ((query, q_weight), (key, k_weight)):
+            first, second = rms_norm(part, (size,), weight, 1e-6).chunk(2, -1)
+            c, s = cos[:, None], sin[:, None]
+            turned.append(torch.cat((first * c - second * s, second * c + first * s), -1))
+        return *turned, value.clone(memory_format=torch.contiguous_format)
+
+    rms_norm = torch.nn.functional.rms_norm
+    arguments = (q_weight, k_weight, cos, sin)
+    compiled = torch.compile(
+        lambda qkv, *a: tuple(part.to(qkv.dtype) for part in whole(qkv.float(), *(x.float() for x in a)))
+    )
+    return Case(
+        f"split_qkv_norm_rope {tokens}x(32+8+8)x128",
+        lambda: ascend_kernels.split_qkv_norm_rope(qkv, heads, key_heads, *arguments)[:3],
+        lambda: whole(qkv[:512].double(), q_weight.double(), k_weight.double(), cos[:512].double(), sin[:512].double()),
+        "reduction",
+        2 * qkv.nbytes + cos.nbytes + sin.nbytes,
+        {"torch.compile": lambda: compiled(qkv, *arguments)},
+        rows=512,
+    )

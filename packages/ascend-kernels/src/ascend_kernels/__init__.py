@@ -33,7 +33,9 @@ from ascend_kernels.ops.mamba.lightning_attention import lightning_attention, li
 from ascend_kernels.ops.mamba.state_copy import state_copy
 from ascend_kernels.ops.norm.add_rms_norm import add_rms_norm
 from ascend_kernels.ops.norm.layer_norm_gated import layer_norm_gated
+from ascend_kernels.ops.norm.qk_square_means import qk_square_means
 from ascend_kernels.ops.norm.rms_norm import rms_norm
+from ascend_kernels.ops.norm.split_qkv_norm_rope import split_qkv_norm_rope
 from ascend_kernels.ops.rope.rope import rope
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "lightning_attention",
     "lightning_attention_update",
     "muls_add",
+    "qk_square_means",
     "qkvzba_split",
     "recurrent_delta_rule",
     "recurrent_delta_rule_update",
@@ -66,6 +69,7 @@ __all__ = [
     "scaled_dot_kkt",
     "slot_mapping",
     "solve_tril",
+    "split_qkv_norm_rope",
     "state_copy",
     "swiglu",
     "swiglu_quant",

@@ -48,6 +48,24 @@ def test_a_masked_tail_moves_its_elements_only() -> None:
     assert traffic.total == 600
 
 
+def test_a_name_that_a_region_uses_again_is_not_the_other_regions_memory() -> None:
+    view = f"%2 = memref.reinterpret_cast %arg1 to offset: [0], sizes: [8], strides: [1] : memref<?xbf16, {GM}> to memref<8xbf16, {GM}>"  # noqa: E501
+    body = f"""
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %arg7 = %c0 to %c1 step %c1 {{
+      {view}
+      func.call @load_gm_to_ubuf_1d_bfloat16_t(%2, %9) : (memref<8xbf16, {GM}>, memref<8xbf16, {UB}>) -> ()
+    }}
+    scf.for %arg7 = %c0 to %c1 step %c1 {{
+      %2 = memref.cast %9 : memref<8xbf16, {UB}> to memref<8xbf16, {UB}>
+      {view.replace("%2", "%3")}
+      func.call @store_ubuf_to_gm_1d_bfloat16_t(%2, %3) : (memref<8xbf16, {UB}>, memref<8xbf16, {GM}>) -> ()
+    }}"""
+    traffic = measure(module(body), signature(count=1), (1,))
+    assert (traffic.loaded, traffic.stored) == ({"values": 16}, {"values": 16})
+
+
 def test_the_program_number_decides_a_branch() -> None:
     body = f"""
     %0 = hivm.hir.get_block_idx -> i64

@@ -63,6 +63,9 @@ def _results(text: str) -> list[str]:
 def _parse_block(lines: list[str]) -> list[Operation]:
     """Nested operations of a function's lines; a line that ends in ``{`` opens a region."""
     body: list[Operation] = []
+    # Regions side by side use names again: an operation that does not matter must still take its name from another's
+    # that did.
+    defined: set[str] = set()
     stack: list[tuple[Operation | None, list[Operation]]] = [(None, body)]
     for raw in lines:
         line = raw.strip()
@@ -81,8 +84,9 @@ def _parse_block(lines: list[str]) -> list[Operation]:
         if name.startswith("^bb"):
             name = "block"
         operation = Operation(name, names, text.removesuffix("{").rstrip())
-        if opens or operation.matters():
+        if opens or operation.matters() or not defined.isdisjoint(names):
             stack[-1][1].append(operation)
+            defined.update(names)
         if opens:
             operation.regions.append([])
             stack.append((operation, operation.regions[-1]))

@@ -21,6 +21,45 @@ def load_row(table, table_axis, table_row, positions, position_axis, position_to
 
 
 @triton.jit
+def angles_of(
+    cos, sin, positions, token, table_axis, cos_row, sin_row, position_axis, position_token, lane,
+    HAS_POSITIONS: tl.constexpr, SECTIONS: tl.constexpr, SECTION_T: tl.constexpr, SECTION_H: tl.constexpr,
+    SECTION_W: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """A token's cosines and sines, fp32 ``[WIDTH]``."""
+    inside = lane < HALF
+    if SECTIONS == "none":
+        c = load_row(cos, 0, cos_row, positions, 0, position_token, token, 0, lane, inside, HAS_POSITIONS)
+        s = load_row(sin, 0, sin_row, positions, 0, position_token, token, 0, lane, inside, HAS_POSITIONS)
+    else:
+        if SECTIONS == "interleaved":
+            high = (lane % 3 == 1) & (lane < 3 * SECTION_H)
+            wide = (lane % 3 == 2) & (lane < 3 * SECTION_W)
+        else:
+            high = (lane >= SECTION_T) & (lane < SECTION_T + SECTION_H)
+            wide = lane >= SECTION_T + SECTION_H
+        time = inside & (high == 0) & (wide == 0)
+        high = inside & high
+        wide = inside & wide
+        c = tl.zeros([WIDTH], dtype=tl.float32)
+        s = tl.zeros([WIDTH], dtype=tl.float32)
+        # Each lane belongs to one axis; the other two add zero.
+        c += load_row(cos, table_axis, cos_row, positions, position_axis, position_token, token, 0, lane, time,
+                      HAS_POSITIONS)  # fmt: skip
+        s += load_row(sin, table_axis, sin_row, positions, position_axis, position_token, token, 0, lane, time,
+                      HAS_POSITIONS)  # fmt: skip
+        c += load_row(cos, table_axis, cos_row, positions, position_axis, position_token, token, 1, lane, high,
+                      HAS_POSITIONS)  # fmt: skip
+        s += load_row(sin, table_axis, sin_row, positions, position_axis, position_token, token, 1, lane, high,
+                      HAS_POSITIONS)  # fmt: skip
+        c += load_row(cos, table_axis, cos_row, positions, position_axis, position_token, token, 2, lane, wide,
+                      HAS_POSITIONS)  # fmt: skip
+        s += load_row(sin, table_axis, sin_row, positions, position_axis, position_token, token, 2, lane, wide,
+                      HAS_POSITIONS)  # fmt: skip
+    return c, s
+
+
+@triton.jit
 def turn(
     heads, head_stride, cos, sin, COUNT: tl.constexpr, TILE: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
     INTERLEAVED: tl.constexpr,
@@ -80,36 +119,11 @@ def rope_kernel(
     WIDTH: tl.constexpr,
 ):
     lane = tl.arange(0, WIDTH)
-    inside = lane < HALF
     for token in range(tl.program_id(0).to(tl.int64), tokens, tl.num_programs(0)):
-        if SECTIONS == "none":
-            c = load_row(cos, 0, cos_row, positions, 0, position_token, token, 0, lane, inside, HAS_POSITIONS)
-            s = load_row(sin, 0, sin_row, positions, 0, position_token, token, 0, lane, inside, HAS_POSITIONS)
-        else:
-            if SECTIONS == "interleaved":
-                high = (lane % 3 == 1) & (lane < 3 * SECTION_H)
-                wide = (lane % 3 == 2) & (lane < 3 * SECTION_W)
-            else:
-                high = (lane >= SECTION_T) & (lane < SECTION_T + SECTION_H)
-                wide = lane >= SECTION_T + SECTION_H
-            time = inside & (high == 0) & (wide == 0)
-            high = inside & high
-            wide = inside & wide
-            c = tl.zeros([WIDTH], dtype=tl.float32)
-            s = tl.zeros([WIDTH], dtype=tl.float32)
-            # Each lane belongs to one axis; the other two add zero.
-            c += load_row(cos, table_axis, cos_row, positions, position_axis, position_token, token, 0, lane, time,
-                          HAS_POSITIONS)  # fmt: skip
-            s += load_row(sin, table_axis, sin_row, positions, position_axis, position_token, token, 0, lane, time,
-                          HAS_POSITIONS)  # fmt: skip
-            c += load_row(cos, table_axis, cos_row, positions, position_axis, position_token, token, 1, lane, high,
-                          HAS_POSITIONS)  # fmt: skip
-            s += load_row(sin, table_axis, sin_row, positions, position_axis, position_token, token, 1, lane, high,
-                          HAS_POSITIONS)  # fmt: skip
-            c += load_row(cos, table_axis, cos_row, positions, position_axis, position_token, token, 2, lane, wide,
-                          HAS_POSITIONS)  # fmt: skip
-            s += load_row(sin, table_axis, sin_row, positions, position_axis, position_token, token, 2, lane, wide,
-                          HAS_POSITIONS)  # fmt: skip
+        c, s = angles_of(
+            cos, sin, positions, token, table_axis, cos_row, sin_row, position_axis, position_token, lane,
+            HAS_POSITIONS, SECTIONS, SECTION_T, SECTION_H, SECTION_W, HALF, WIDTH,
+        )  # fmt: skip
         turn(query + token * query_token, query_head, c[None, :], s[None, :], QUERY_HEADS, QUERY_TILE, HALF, WIDTH,
              INTERLEAVED)  # fmt: skip
         if HAS_KEY:
