@@ -12,6 +12,9 @@ from typing import Any
 
 Request = dict[str, Any]
 
+ENDLESS = 500
+"""How often the first batch is sent to keep an engine busy: minutes of work, where a failure takes seconds."""
+
 
 def main(job_path: Path) -> None:
     """Serve the job's batches one after the other and write the tokens of each request."""
@@ -22,21 +25,31 @@ def main(job_path: Path) -> None:
 
 
 def serve(job: dict[str, Any]) -> list[list[list[int]]]:
-    """All batches on one engine; then, if the job says so, one request that goes on until the engine fails."""
+    """All batches on one engine; then, if the job says so, requests that keep it busy until it fails.
+
+    Those requests have all been sent when the results appear. From then on the engine's caller only waits for outputs,
+    so that is where it meets the failure, never in the middle of sending.
+    """
     from vllm import LLM, SamplingParams
 
     llm = LLM(**job["engine"])
 
-    def tokens_of(batch: list[Request]) -> list[list[int]]:
+    def send(batch: list[Request]) -> None:
         prompts = [{"prompt_token_ids": request["prompt"]} for request in batch]
-        outputs = llm.generate(prompts, [SamplingParams(**request["parameters"]) for request in batch], use_tqdm=False)
-        return [list(output.outputs[0].token_ids) for output in outputs]
+        llm.enqueue(prompts, [SamplingParams(**request["parameters"]) for request in batch], use_tqdm=False)
 
-    tokens = [tokens_of(batch) for batch in job["batches"]]
+    def receive() -> list[list[int]]:
+        return [list(output.outputs[0].token_ids) for output in llm.wait_for_completion(use_tqdm=False)]
+
+    tokens = []
+    for batch in job["batches"]:
+        send(batch)
+        tokens.append(receive())
     if job["endless"]:
+        send(job["batches"][0] * ENDLESS)
         Path(job["results"]).write_text(json.dumps(tokens))
-        while True:
-            tokens_of(job["batches"][0])
+        receive()
+        raise AssertionError("the engine served everything; nothing made it fail")
     return tokens
 
 

@@ -151,3 +151,8 @@ def test_a_step_staged_again_leaves_the_first_copy_alone(engine: Any) -> None:
     step = runner_of(engine).decode_step
     storages = {step.views(rows).staged_cpu.untyped_storage().data_ptr() for rows in (2, 4)}
     assert len(storages) == 2
+
+
+def test_sampling_where_no_forward_pass_succeeded_gives_none(engine: Any) -> None:
+    """None makes the engine raise the failure of the forward pass; an empty output would hide it behind a KeyError."""
+    assert runner_of(engine).sample_tokens(None) is None

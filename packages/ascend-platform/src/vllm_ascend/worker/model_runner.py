@@ -10,8 +10,9 @@ import vllm.envs as envs
 import vllm.v1.worker.gpu_model_runner as upstream
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CUDAGraphMode, VllmConfig
+from vllm.distributed.parallel_state import get_pp_group
 from vllm.v1.kv_cache_interface import KVCacheConfig
-from vllm.v1.outputs import ModelRunnerOutput, SamplerOutput
+from vllm.v1.outputs import EMPTY_MODEL_RUNNER_OUTPUT, ModelRunnerOutput, SamplerOutput
 from vllm.v1.sample.rejection_sampler import RejectionSampler
 from vllm.v1.sample.sampler import Sampler
 
@@ -121,7 +122,11 @@ class AscendModelRunner(upstream.GPUModelRunner):
     def _sample_tokens(self, grammar_output: GrammarOutput | None) -> Any:
         state = self.execute_model_state
         if state is None:
-            return super().sample_tokens(grammar_output)
+            output = super().sample_tokens(grammar_output)
+            # The last stage lacks a state only if its forward pass failed. vLLM's engine takes None as a sign to raise
+            # that failure; its runner returns the empty output, on which the scheduler fails with a KeyError instead.
+            failed = output is EMPTY_MODEL_RUNNER_OUTPUT and get_pp_group().is_last_rank
+            return None if failed else output
         if grammar_output is not None:
             apply_grammar_bitmask(state.scheduler_output, grammar_output, self.input_batch.req_ids, state.logits)
         step = self.plain_decode
