@@ -15,6 +15,7 @@ from transformers import (
     PreTrainedModel,
 )
 
+from ascend_integration.checkpoints.random_weights import unsettle
 from ascend_integration.oracle.sinks import SINKS_ATTENTION, add_sinks
 
 VOCAB_SIZE = 512
@@ -59,10 +60,7 @@ class TinyModel:
         )
         if self.sinks:
             add_sinks(model)
-        for name, parameter in model.named_parameters():
-            if "norm" in name or name.endswith("bias"):
-                # transformers starts them at the neutral value, with which a forgotten weight would not show.
-                parameter.data += 0.2 * torch.randn_like(parameter)
+        unsettle(model)
         model.save_pretrained(folder)
         if self.sinks:
             # vLLM finds its own class by this name; transformers had written the dense model's.

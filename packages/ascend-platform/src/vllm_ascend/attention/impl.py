@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from vllm.v1.attention.backend import AttentionImpl, AttentionLayer, AttentionType
 
+from vllm_ascend.attention.head_size import operator_head_size, pad_heads, queries_per_head
 from vllm_ascend.attention.masks import compressed_causal_mask, unused_softmax_lse
 from vllm_ascend.attention.metadata import AscendAttentionMetadata
 from vllm_ascend.attention.operators import FUSED_ATTENTION, FUSED_ATTENTION_V2
@@ -67,6 +68,9 @@ class AscendAttentionImpl(AttentionImpl[AscendAttentionMetadata]):
         self.sinks = sinks
         if sinks is not None and sinks.shape[0] != num_heads:
             raise ValueError(f"{sinks.shape[0]} attention sinks for {num_heads} query heads; one per head is needed")
+        grouped = self.num_kv_heads != num_heads
+        self.operator_size = operator_head_size(head_size, grouped=grouped) if self.encoder else head_size
+        self.repeats = 1 if self.encoder else queries_per_head(head_size, grouped=grouped)
         self._cache: torch.Tensor | None = None
         self._pages: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor] | None = None
 
@@ -115,7 +119,13 @@ class AscendAttentionImpl(AttentionImpl[AscendAttentionMetadata]):
                 torch.ops.atb._npu_reshape_and_cache(key, value, key_cache, value_cache, attn_metadata.slot_mapping)
             arguments = self._paged_arguments(query, key_pages, value_pages, key_cache.shape[1], attn_metadata)
             kv_lengths = attn_metadata.seq_lens
-        self._attend(layer, arguments, attn_metadata.query_ends, kv_lengths, out)
+        if self.repeats == 1 and self.operator_size == self.head_size:
+            self._attend(layer, arguments, attn_metadata.query_ends, kv_lengths, out)
+            return output
+        query = arguments["query"] = arguments["query"].repeat_interleave(self.repeats, dim=1)
+        reshaped = torch.empty_like(query)
+        self._attend(layer, arguments, attn_metadata.query_ends, kv_lengths, reshaped)
+        out.copy_(reshaped[:, :: self.repeats, : self.head_size])
         return output
 
     def _views(self, kv_cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -154,9 +164,9 @@ class AscendAttentionImpl(AttentionImpl[AscendAttentionMetadata]):
 
     def _encoder_arguments(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> dict[str, Any]:
         arguments: dict[str, Any] = {
-            "query": query,
-            "key": key.contiguous(),
-            "value": value.contiguous(),
+            "query": pad_heads(query, self.operator_size),
+            "key": pad_heads(key, self.operator_size),
+            "value": pad_heads(value, self.operator_size),
             "sparse_mode": SPARSE_FULL,
         }
         if self.sliding_window is not None:
@@ -179,11 +189,11 @@ class AscendAttentionImpl(AttentionImpl[AscendAttentionMetadata]):
     ) -> None:
         if self.sinks is None:
             attention = FUSED_ATTENTION
-            arguments["num_heads"], arguments["scale"] = self.num_heads, self.scale
+            arguments["num_heads"], arguments["scale"] = self.num_heads * self.repeats, self.scale
         else:
             attention = FUSED_ATTENTION_V2
-            arguments["num_query_heads"], arguments["softmax_scale"] = self.num_heads, self.scale
-            arguments["learnable_sink"] = self.sinks
+            arguments["num_query_heads"], arguments["softmax_scale"] = self.num_heads * self.repeats, self.scale
+            arguments["learnable_sink"] = self.sinks.repeat_interleave(self.repeats) if self.repeats > 1 else self.sinks
         arguments["num_key_value_heads"], arguments["input_layout"] = self.num_kv_heads, "TND"
         arguments[attention.query_lengths] = query_ends
         arguments[attention.kv_lengths] = kv_lengths

@@ -11,9 +11,10 @@ def register_ops() -> None:
     from vllm.model_executor.custom_op import op_registry_oot
 
     from vllm_ascend.ops.activation import ACTIVATIONS
+    from vllm_ascend.ops.encoder_attention import ENCODER_ATTENTION
     from vllm_ascend.ops.layernorm import NORMS
     from vllm_ascend.ops.rotary import ROTARY_EMBEDDINGS
 
-    for upstream, ours in (NORMS | ACTIVATIONS | ROTARY_EMBEDDINGS).items():
+    for upstream, ours in (NORMS | ACTIVATIONS | ROTARY_EMBEDDINGS | ENCODER_ATTENTION).items():
         if upstream.__name__ not in op_registry_oot:
             upstream.register_oot(ours)
