@@ -5,13 +5,15 @@ PYTHON ?= python3
 CHECKS := lint format types layers lock dependencies size patches lowering
 SUITES := sim kernels platform moe e2e packaging
 
-.PHONY: help demo test test-full test-kernels-stock lower-kernels env wheels fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
+.PHONY: help demo test test-full test-models support-matrix test-kernels-stock lower-kernels env wheels fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
 
 help:
 	@echo "make demo        chat with a small model that vLLM serves on a simulated NPU"
 	@echo "make test        every check and test, as CI runs them"
 	@echo "make test-NAME   one suite: $(SUITES)"
 	@echo "make check-NAME  one check: $(CHECKS)"
+	@echo "make test-models model families and features, as a table with the oracle and the result of each"
+	@echo "make support-matrix      write that table's rows to docs/support_matrix.md"
 	@echo "make test-full   the tests marked slow too"
 	@echo "make test-kernels-stock  the tests of the operators with stock Triton, in an environment of its own"
 	@echo "make lower-kernels       every kernel down to memory-planned code for the NPUs, as a table"
@@ -28,6 +30,14 @@ demo: env
 
 test: env
 	@.venv/bin/python tools/check.py
+
+SUPPORT = .venv/bin/python -m pytest integration/tests --ignore=integration/tests/packaging
+
+test-models: env
+	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(SUPPORT) -n 2 --dist loadfile --support-table --only-supported
+
+support-matrix: env
+	@$(SUPPORT) --collect-only --quiet --write-support-matrix > /dev/null
 
 test-full: env
 	@PYTEST_ADDOPTS="-m 'slow or not slow'" .venv/bin/python tools/check.py

@@ -12,10 +12,20 @@ from ascend_sim import instruments
 
 from .served import Served
 
+GRAPHS_IN_WORDS = {Graphs.EAGER: "eager", Graphs.FULL: "full graphs", Graphs.PIECEWISE: "piecewise graphs"}
+
 
 def grid(families: Iterable[str], settings: Sequence[EngineSettings]) -> list:
     """Parameters of the fixture `served` with readable ids: `llama-graphs-step16`."""
-    return [pytest.param((family, point), id=f"{family}-{point}") for family in families for point in settings]
+    return [
+        pytest.param(
+            (family, point),
+            id=f"{family}-{point}",
+            marks=pytest.mark.supports(family, f"text, {GRAPHS_IN_WORDS[point.graphs]}", "transformers, greedy tokens"),
+        )
+        for family in families
+        for point in settings
+    ]
 
 
 class EqualityChecks:

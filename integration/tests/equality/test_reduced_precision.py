@@ -42,15 +42,21 @@ class Scored:
 @pytest.fixture(
     scope="module",
     params=[
-        ("qwen3", "bf16", Graphs.FULL),
-        ("gemma3", "bf16", Graphs.EAGER),
-        ("sinks", "bf16", Graphs.FULL),
-        ("llama", "fp16", Graphs.FULL),
-        ("qwen3", "fp16", Graphs.FULL),
-        # No sinks in float16: the vendor's operator takes learnable_sink in bfloat16 alone.
-        ("mistral", "fp16", Graphs.EAGER),
+        pytest.param(
+            (family, dtype, graphs),
+            id=f"{family}-{dtype}-{graphs.name.lower()}",
+            marks=pytest.mark.supports(family, f"text, {dtype}", "transformers, logits"),
+        )
+        for family, dtype, graphs in [
+            ("qwen3", "bf16", Graphs.FULL),
+            ("gemma3", "bf16", Graphs.EAGER),
+            ("sinks", "bf16", Graphs.FULL),
+            ("llama", "fp16", Graphs.FULL),
+            ("qwen3", "fp16", Graphs.FULL),
+            # No sinks in float16: the vendor's operator takes learnable_sink in bfloat16 alone.
+            ("mistral", "fp16", Graphs.EAGER),
+        ]
     ],
-    ids=lambda param: f"{param[0]}-{param[1]}-{param[2].name.lower()}",
 )
 def scored(request, tiny_folder, prompts) -> list[Scored]:
     family, dtype_name, graphs = request.param

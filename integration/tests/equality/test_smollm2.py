@@ -49,6 +49,7 @@ def expected(prompts) -> list[list[int]]:
     ],
     ids=str,
 )
+@pytest.mark.supports("smollm2", "text, eager and full graphs", "transformers, greedy tokens")
 def test_tokens_equal_transformers(settings, prompts, expected):
     with in_process_engine(
         str(smollm2_checkpoint()),

@@ -13,11 +13,15 @@ SECONDS = 400
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 
 
+def shows(family: str, feature: str) -> pytest.MarkDecorator:
+    return pytest.mark.supports(family, feature, "transformers, greedy tokens")
+
+
 @pytest.mark.parametrize(
     ("family", "parallel"),
     [
-        ("llama", {"tensor_parallel_size": 2}),
-        ("qwen3", {"pipeline_parallel_size": 2}),
+        pytest.param("llama", {"tensor_parallel_size": 2}, marks=shows("llama", "tensor parallel, 2 ranks")),
+        pytest.param("qwen3", {"pipeline_parallel_size": 2}, marks=shows("qwen3", "pipeline parallel, 2 ranks")),
         # Both ranks hold the one key-value head.
         pytest.param("llama-mqa", {"tensor_parallel_size": 2}, marks=pytest.mark.slow),
         pytest.param("gemma3", {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, marks=pytest.mark.slow),

@@ -13,6 +13,7 @@ def placed(requests, replicas):
     return [{**request, "replica": replica} for request, replica in zip(requests, replicas, strict=True)]
 
 
+@pytest.mark.supports("llama", "data parallel, an idle replica", "transformers, greedy tokens")
 def test_uneven_and_idle_replicas(tmp_path, case):
     model = case("llama")
     batches = [

@@ -6,7 +6,10 @@ from vllm import LLM, SamplingParams
 from .engines import on_engines
 from .prompts import LONG_PROMPTS, PROMPTS
 
-pytestmark = on_engines("graphs-async", "eager-async")
+pytestmark = [
+    on_engines("graphs-async", "eager-async"),
+    pytest.mark.supports("every text model", "aborted requests", "the same requests alone"),
+]
 
 
 def free_blocks(llm: LLM) -> int:

@@ -13,7 +13,10 @@ from .laws import forbid
 from .prompts import PROMPTS
 from .steps import check_greedy
 
-pytestmark = on_engines("processed-eager-sync")
+pytestmark = [
+    on_engines("processed-eager-sync"),
+    pytest.mark.supports("every text model", "custom logits processors", "vLLM's documentation"),
+]
 
 
 def parameters(**rules):

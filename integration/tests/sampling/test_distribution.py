@@ -15,7 +15,10 @@ from .laws import chi_square_p_value, log_softmax, min_p, next_logits, softmax, 
 from .prompts import HOT, PROMPTS
 from .steps import assert_close, step_logprobs
 
-pytestmark = on_engines("processed-graphs-async", "processed-eager-sync")
+pytestmark = [
+    on_engines("processed-graphs-async", "processed-eager-sync"),
+    pytest.mark.supports("every text model", "temperature, top-k, top-p, min-p", "laws of probability"),
+]
 
 # All in one batch: a limit applied to the wrong row shows.
 LIMITS = [

@@ -13,7 +13,10 @@ from .laws import log_softmax
 from .prompts import HOT, LONG_PROMPTS, PROMPTS
 from .steps import TOLERANCE
 
-pytestmark = on_engines("graphs-async", "eager-async")
+pytestmark = [
+    on_engines("graphs-async", "eager-async"),
+    pytest.mark.supports("every text model", "log-probabilities", "transformers"),
+]
 
 ALTERED = {"temperature": HOT, "top_k": 30, "seed": 1, "repetition_penalty": 1.3, "logit_bias": {7: 3.0}}
 

@@ -10,7 +10,10 @@ from .laws import forbid, greedy, log_softmax, next_logits, penalties
 from .prompts import HOT, PROMPTS
 from .steps import assert_close, step_logprobs
 
-pytestmark = on_engines("processed-graphs-async", "processed-eager-sync")
+pytestmark = [
+    on_engines("processed-graphs-async", "processed-eager-sync"),
+    pytest.mark.supports("every text model", "penalties", "published formulas"),
+]
 
 NEW_TOKENS = 12
 PENALTIES = [

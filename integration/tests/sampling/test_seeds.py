@@ -8,7 +8,10 @@ from ascend_integration.engine.in_process import generate
 from .engines import on_engines
 from .prompts import HOT, LONG_PROMPTS, PROMPTS
 
-pytestmark = on_engines("graphs-async", "eager-async")
+pytestmark = [
+    on_engines("graphs-async", "eager-async"),
+    pytest.mark.supports("every text model", "seeds", "vLLM's documentation"),
+]
 
 
 def sampled(llm, prompts, parameters):

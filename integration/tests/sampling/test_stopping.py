@@ -9,7 +9,10 @@ from .engines import on_engines
 from .prompts import PROMPTS
 from .words import text_of
 
-pytestmark = on_engines("graphs-async", "eager-async")
+pytestmark = [
+    on_engines("graphs-async", "eager-async"),
+    pytest.mark.supports("every text model", "stop conditions", "vLLM's documentation"),
+]
 
 END = 2
 FORCED_END = {END: 1e4}

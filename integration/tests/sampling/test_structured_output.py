@@ -13,8 +13,11 @@ from ascend_integration.checkpoints import smollm2_checkpoint
 from ascend_integration.engine.grid import GRAPH_SIZES
 from ascend_integration.engine.in_process import in_process_engine
 
-# vLLM 0.23.0 passes an argument to its matcher that newer releases of xgrammar ignore.
-pytestmark = pytest.mark.filterwarnings("ignore:max_rollback_tokens is deprecated:DeprecationWarning")
+pytestmark = [
+    pytest.mark.supports("every text model", "structured output", "jsonschema and re"),
+    # vLLM 0.23.0 passes an argument to its matcher that newer releases of xgrammar ignore.
+    pytest.mark.filterwarnings("ignore:max_rollback_tokens is deprecated:DeprecationWarning"),
+]
 
 SCHEMA = {
     "type": "object",

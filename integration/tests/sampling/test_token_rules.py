@@ -14,7 +14,10 @@ from .prompts import HOT, PROMPTS
 from .steps import check_greedy
 from .words import WORDS, text_of
 
-pytestmark = on_engines("processed-graphs-async", "processed-eager-sync")
+pytestmark = [
+    on_engines("processed-graphs-async", "processed-eager-sync"),
+    pytest.mark.supports("every text model", "token rules", "vLLM's documentation"),
+]
 
 NEW_TOKENS = 8
 END = 2

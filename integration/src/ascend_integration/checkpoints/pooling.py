@@ -16,7 +16,8 @@ from transformers import (
 )
 
 from ascend_integration.checkpoints.random_weights import unsettle
-from ascend_integration.oracle.reward import Qwen2ForProcessRewardModel, Qwen2ForRewardModel
+from ascend_integration.checkpoints.tokenizers import SPECIAL, save_word_tokenizer
+from ascend_integration.oracle.reward import Qwen2ForRewardModel
 
 VOCAB_SIZE = 512
 _COMMON: dict[str, Any] = {
@@ -72,15 +73,22 @@ class PoolingModel:
         model: PreTrainedModel = make(config)
         unsettle(model)
         model.save_pretrained(folder)
+        # vLLM asks for one even where prompts are token ids.
+        save_word_tokenizer([f"w{index}" for index in range(VOCAB_SIZE - len(SPECIAL))], folder)
         return folder
 
 
 _FAMILIES = (
     PoolingModel("bert", AutoModel, "bert", Task.EMBED, "embedding of an encoder"),
     PoolingModel(
-        "bert-head-64", AutoModel, "bert", Task.EMBED, "embedding of an encoder", {"num_attention_heads": 2}
+        "xlm-roberta",
+        AutoModel,
+        "xlm-roberta",
+        Task.EMBED,
+        "embedding of an encoder",
+        # As published configurations have it; transformers 5 writes it no more, and vLLM reads it.
+        {"pad_token_id": 1, "position_embedding_type": "absolute"},
     ),
-    PoolingModel("xlm-roberta", AutoModel, "xlm-roberta", Task.EMBED, "embedding of an encoder", {"pad_token_id": 1}),
     PoolingModel(
         "qwen3-embedding",
         AutoModelForCausalLM,
@@ -130,15 +138,6 @@ _FAMILIES = (
         Task.TOKEN_CLASSIFY,
         "reward of every token",
         {**_DECODER, "num_labels": 1},
-    ),
-    PoolingModel(
-        "qwen2-process-reward",
-        Qwen2ForProcessRewardModel,
-        "qwen2",
-        Task.TOKEN_CLASSIFY,
-        "reward of every token",
-        {**_DECODER, "num_labels": 2},
-        engine={"pooler_config": {"tok_pooling_type": "ALL"}},
     ),
 )
 POOLING_MODELS = {model.name: model for model in _FAMILIES}

@@ -25,7 +25,7 @@ class PoolingReference:
 
     @torch.inference_mode()
     def __call__(self, prompt: Sequence[int]) -> torch.Tensor:
-        """The unit-length embedding `[hidden]`, class logits `[labels]`, or logits of every token `[tokens, labels]`."""
+        """The unit embedding `[hidden]`, class logits `[labels]`, or logits of every token `[tokens, labels]`."""
         ids = torch.tensor([list(prompt)])
         if self.family.task is not Task.EMBED:
             return self.model(ids).logits[0]

@@ -1,8 +1,7 @@
-"""Qwen2's reward models, which transformers does not have: its own Qwen2 under the published two-layer head.
+"""Qwen2's reward model, which transformers does not have: its own Qwen2 under the published two-layer head.
 
-Qwen/Qwen2.5-Math-RM-72B and Qwen/Qwen2.5-Math-PRM-7B publish the head as code beside their weights:
-`score = Linear(ReLU(Linear(hidden)))` on the last hidden state of every token, with one label for the outcome model and
-two for the process model.
+Qwen/Qwen2.5-Math-RM-72B publishes the head as code beside its weights: `score = Linear(ReLU(Linear(hidden)))` on the
+last hidden state of every token.
 """
 
 import torch
@@ -23,7 +22,3 @@ class Qwen2ForRewardModel(Qwen2PreTrainedModel):
 
     def forward(self, input_ids: torch.Tensor, **inputs: object) -> TokenClassifierOutput:
         return TokenClassifierOutput(logits=self.score(self.model(input_ids, **inputs).last_hidden_state))
-
-
-class Qwen2ForProcessRewardModel(Qwen2ForRewardModel):
-    """The same with two labels, read at the step tokens only."""

@@ -51,10 +51,8 @@ class AscendMMEncoderAttention(MMEncoderAttention):
             The shape of ``query``.
         """
         batch, tokens = query.shape[:2]
-        if cu_seqlens is None:
-            ends = list(range(tokens, batch * tokens + 1, tokens))
-        else:
-            ends = sequence_ends(cu_seqlens)
+        rows = range(tokens, batch * tokens + 1, tokens)
+        ends = list(rows) if cu_seqlens is None else sequence_ends(cu_seqlens)
         size = operator_head_size(self.head_size, grouped=self.num_heads != self.num_kv_heads)
         packed, _ = torch.ops.npu.npu_fused_infer_attention_score(
             pad_heads(query.reshape(-1, self.num_heads, self.head_size), size),

@@ -74,6 +74,14 @@ class Refusal:
     mend: str
 
 
+def _images_see_themselves(config: VllmConfig) -> bool:
+    """Whether image tokens are to attend to later tokens of their image, which causal attention would leave out."""
+    model = config.model_config
+    if model is None or not model.is_mm_prefix_lm or model.multimodal_config is None:
+        return False
+    return not model.multimodal_config.language_model_only
+
+
 REFUSED: tuple[Refusal, ...] = (
     Refusal(
         lambda config: config.offload_config.uva.cpu_offload_gb > 0,
@@ -112,6 +120,11 @@ REFUSED: tuple[Refusal, ...] = (
         lambda config: config.model_config is not None and config.model_config.use_mla,
         "multi-head latent attention (DeepSeek and its relatives)",
         "use a model with multi-head or grouped-query attention",
+    ),
+    Refusal(
+        _images_see_themselves,
+        "attention in both directions between the tokens of an image (Gemma 3 with images, PaliGemma)",
+        "use --language-model-only, which serves the model for text",
     ),
 )
 
