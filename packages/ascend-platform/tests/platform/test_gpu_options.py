@@ -6,8 +6,10 @@ import logging
 from typing import Any
 
 import pytest
+from vllm.config import MultiModalConfig
 
 from vllm_ascend.logging import _once
+from vllm_ascend.platform.gpu_only import refuse_unsupported
 
 
 @pytest.fixture
@@ -74,3 +76,13 @@ def test_a_list_can_be_part_of_a_message_that_appears_once(warnings_of_vllm: pyt
 def test_what_changes_what_happens_is_refused(make_config: Any, arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(NotImplementedError, match=says):
         make_config(**arguments)
+
+
+def test_images_that_see_themselves_are_refused_unless_only_text_is_served(make_config: Any) -> None:
+    config = make_config()
+    config.model_config.model_arch_config.is_mm_prefix_lm = True  # PaliGemma and others
+    config.model_config.multimodal_config = MultiModalConfig()
+    with pytest.raises(NotImplementedError, match=r"tokens of an image .* use --language-model-only"):
+        refuse_unsupported(config)
+    config.model_config.multimodal_config = MultiModalConfig(language_model_only=True)
+    refuse_unsupported(config)
