@@ -16,10 +16,10 @@ import torch
 import triton
 
 import ascend_kernels
-from run_gpu import activation, norm, rope
+from run_gpu import activation, norm, rope, sampling
 from run_gpu.measure import copy_rate, host_time, line, table
 
-FAMILIES = {"norm": norm.cases, "activation": activation.cases, "rope": rope.cases}
+FAMILIES = {"norm": norm.cases, "activation": activation.cases, "rope": rope.cases, "sampling": sampling.cases}
 
 
 def main() -> None:

@@ -37,9 +37,19 @@ from ascend_kernels.ops.norm.qk_square_means import qk_square_means
 from ascend_kernels.ops.norm.rms_norm import rms_norm
 from ascend_kernels.ops.norm.split_qkv_norm_rope import split_qkv_norm_rope
 from ascend_kernels.ops.rope.rope import rope
+from ascend_kernels.ops.sampling.bad_words import apply_bad_words
+from ascend_kernels.ops.sampling.gumbel_argmax import gumbel_argmax
+from ascend_kernels.ops.sampling.penalties import apply_penalties
+from ascend_kernels.ops.sampling.probabilities import probabilities
+from ascend_kernels.ops.sampling.scale_logits import scale_logits
+from ascend_kernels.ops.sampling.token_counts import token_counts
+from ascend_kernels.ops.sampling.token_logprobs import token_logprobs
+from ascend_kernels.ops.sampling.top_k_top_p import top_k_top_p
 
 __all__ = [
     "add_rms_norm",
+    "apply_bad_words",
+    "apply_penalties",
     "causal_conv1d",
     "causal_conv1d_update",
     "chunk_delta_h",
@@ -54,18 +64,21 @@ __all__ = [
     "gdn_gating",
     "gelu",
     "gelu_and_mul",
+    "gumbel_argmax",
     "kda_gate",
     "l2norm",
     "layer_norm_gated",
     "lightning_attention",
     "lightning_attention_update",
     "muls_add",
+    "probabilities",
     "qk_square_means",
     "qkvzba_split",
     "recurrent_delta_rule",
     "recurrent_delta_rule_update",
     "rms_norm",
     "rope",
+    "scale_logits",
     "scaled_dot_kkt",
     "slot_mapping",
     "solve_tril",
@@ -74,5 +87,8 @@ __all__ = [
     "swiglu",
     "swiglu_quant",
     "swiglustep",
+    "token_counts",
+    "token_logprobs",
+    "top_k_top_p",
     "wy_fast",
 ]

@@ -116,3 +116,33 @@ def test_an_unknown_routine_on_global_memory_is_refused() -> None:
     body = f"    func.call @scatter_somewhere(%arg1) : (memref<?xbf16, {GM}>) -> ()"
     with pytest.raises(NotStaticError, match="routine scatter_somewhere"):
         measure(module(body), signature(0), (1,))
+
+
+SEARCH = f"""
+    %c0_i32 = arith.constant 0 : i32
+    %0 = memref.reinterpret_cast %arg2 to offset: [0], sizes: [1], strides: [1] : memref<?xi32, {GM}> to memref<1xi32, {GM}>
+    %c0 = arith.constant 0 : index
+    %1 = memref.load %0[%c0] : memref<1xi32, {GM}>
+    %2 = scf.while (%arg7 = %1) : (i32) -> i32 {{
+      %3 = arith.cmpi sgt, %arg7, %c0_i32 : i32
+      scf.condition(%3) %arg7 : i32
+    }} do {{
+    ^bb0(%arg8: i32):
+      BODY
+      %5 = arith.subi %arg8, %arg3 : i32
+      scf.yield %5 : i32
+    }}"""  # noqa: E501
+STORE = f"""%4 = memref.reinterpret_cast %arg1 to offset: [0], sizes: [8], strides: [1] : memref<?xbf16, {GM}> to memref<8xbf16, {GM}>
+      func.call @store_ubuf_to_gm_1d_bfloat16_t(%9, %4) : (memref<?xbf16, {UB}>, memref<8xbf16, {GM}>) -> ()"""  # noqa: E501
+
+
+def test_a_search_of_unknown_length_counts_if_nothing_moves_in_it() -> None:
+    assert measure(module(SEARCH.replace("BODY", "")), signature(count=1), (2,)).total == 2 * 4
+    with pytest.raises(NotStaticError, match="the condition of a while loop"):
+        measure(module(SEARCH.replace("BODY", STORE)), signature(count=1), (2,))
+
+
+def test_a_search_of_known_length_counts_what_moves_in_it() -> None:
+    steps = torch.tensor([3], dtype=torch.int32)
+    traffic = measure(module(SEARCH.replace("BODY", STORE)), signature(count=1, table=steps), (2,))
+    assert traffic.stored == {"values": 2 * 3 * 8 * 2}

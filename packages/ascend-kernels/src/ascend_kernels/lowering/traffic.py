@@ -251,7 +251,10 @@ class _Program:
             self.values |= dict(zip(names, state))
             condition, *passed = self.run(before)
             if condition is None:
-                raise NotStaticError("the condition of a while loop")
+                if _has_transfers([operation]):
+                    raise NotStaticError("the condition of a while loop")
+                self.set(operation, *[None] * len(operation.results))
+                return
             if not condition:
                 break
             self.values |= dict(zip(inner, passed))

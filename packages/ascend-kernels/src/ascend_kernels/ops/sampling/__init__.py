@@ -1,0 +1,1 @@
+"""Operators on logits: probabilities, penalties, truncation and sampling."""
