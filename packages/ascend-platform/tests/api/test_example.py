@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from importlib.metadata import entry_points
 from typing import Any
 
 import vllm_ascend.api
 from vllm_ascend.api import ClaimKind
+from vllm_ascend.config import AscendConfig
 from vllm_ascend.plugins import collect
 from vllm_ascend.plugins.groups import MOE
 
@@ -19,11 +21,15 @@ def documented_example() -> str:
     return textwrap.dedent("\n".join(block)).strip() + "\n"
 
 
-def test_the_example_registers_and_reads_its_section(installer: Any, make_config: Any) -> None:
+def test_the_example_registers_and_reads_its_section(installer: Any) -> None:
     installer.add("my-moe", {MOE.name: {"mymoe": "my_moe_example:register"}}, {"my_moe_example": documented_example()})
-    registry = collect()
+    # As if ascend-moe, which claims the same layer, were not installed.
+    registry = collect(points=lambda group: [it for it in entry_points(group=group) if it.name == "mymoe"])
     assert registry.problems == ()
     claim = registry.claim(ClaimKind.LAYER, "UnquantizedFusedMoEMethod")
     assert claim is not None
     assert claim.path == "my_moe.vllm.method:MyFusedMoEMethod"
-    assert make_config(additional_config={"mymoe": {"chunk_tokens": 1024}}).additional_config["mymoe"]
+    import my_moe_example
+
+    config = AscendConfig.parse({"mymoe": {"chunk_tokens": 1024}}, registry)
+    assert config.section("mymoe", my_moe_example.MoEConfig).chunk_tokens == 1024

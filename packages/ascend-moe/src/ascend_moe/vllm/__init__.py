@@ -9,9 +9,11 @@ if TYPE_CHECKING:
 
 
 def register(context: RegistrationContext) -> None:
-    """Require version 1.0 of the platform's contract, and claim nothing: this release provides nothing to claim.
+    """Claim vLLM's runner of mixture-of-experts layers, for the routing, and its method without quantisation.
 
     Raises:
         ApiVersionError: the platform implements another contract.
     """
     context.require_api(1, 0)
+    context.claim_layer("MoERunner", "ascend_moe.vllm.runner:AscendMoERunner")
+    context.claim_layer("UnquantizedFusedMoEMethod", "ascend_moe.vllm.method:AscendUnquantizedFusedMoEMethod")

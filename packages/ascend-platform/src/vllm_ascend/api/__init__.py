@@ -10,8 +10,8 @@ A component is a distribution that declares one entry point in one of the groups
 =========================== ===========================================
 
 whose value is a :class:`Register` function. It imports vllm-ascend under ``TYPE_CHECKING`` only; the contract is met
-structurally. A full example, the file ``my_moe/vllm/__init__.py`` of a distribution with the entry point
-``moe = "my_moe.vllm:register"``::
+structurally. A full example, for an environment without ascend-moe, which claims the same layer: the file
+``my_moe/vllm/__init__.py`` of a distribution with the entry point ``moe = "my_moe.vllm:register"``::
 
     from __future__ import annotations
 

@@ -1,0 +1,91 @@
+"""Tiny random mixtures of experts, one per kind of routing and experts that models have."""
+
+from ascend_integration.checkpoints.tiny_model import MIXED_LAYERS, WINDOW, TinyModel
+
+MIXTURES = (
+    TinyModel(
+        "mixtral",
+        "mixtral",
+        "softmax over all experts, weights renormalised",
+        0,
+        {"head_dim": 16, "sliding_window": None, "num_local_experts": 8, "num_experts_per_tok": 2},
+    ),
+    TinyModel(
+        "qwen3-moe",
+        "qwen3_moe",
+        "many small experts, three a token",
+        1,
+        {
+            "head_dim": 32,
+            "num_experts": 8,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 64,
+            "norm_topk_prob": True,
+        },
+    ),
+    TinyModel(
+        "glm4-moe",
+        "glm4_moe",
+        "DeepSeek-V3's routing: sigmoid, groups, correction bias, scaled weights; shared experts; a dense first layer",
+        1,
+        {
+            "head_dim": 32,
+            "n_routed_experts": 16,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 64,
+            "n_group": 4,
+            "topk_group": 2,
+            "n_shared_experts": 1,
+            "first_k_dense_replace": 1,
+            "routed_scaling_factor": 1.5,
+            "use_qk_norm": True,
+            "num_nextn_predict_layers": 0,
+        },
+    ),
+    TinyModel(
+        "qwen2-moe",
+        "qwen2_moe",
+        "weights not renormalised, a shared expert behind a gate",
+        0,
+        {
+            "num_experts": 8,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 64,
+            "shared_expert_intermediate_size": 96,
+            "norm_topk_prob": False,
+        },
+    ),
+    TinyModel(
+        "gpt-oss",
+        "gpt_oss",
+        "biases on router and experts, the clamped activation with alternating columns, attention sinks",
+        1,
+        {
+            "head_dim": 32,
+            "intermediate_size": 128,
+            "num_local_experts": 8,
+            "num_experts_per_tok": 2,
+            "sliding_window": WINDOW,
+            "layer_types": MIXED_LAYERS,
+        },
+    ),
+    TinyModel(
+        "llama4",
+        "llama4_text",
+        "a sigmoid weight on the input of one expert a token, a shared expert",
+        3,
+        {
+            "head_dim": 32,
+            "intermediate_size": 128,
+            "intermediate_size_mlp": 128,
+            "num_local_experts": 8,
+            "num_experts_per_tok": 1,
+            "interleave_moe_layer_step": 1,
+            "layer_types": ["full_attention"] * 3,
+            "no_rope_layers": [1, 1, 1],
+            "attention_chunk_size": None,
+            "use_qk_norm": True,
+            "attn_temperature_tuning": False,
+        },
+    ),
+)
