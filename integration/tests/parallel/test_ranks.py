@@ -25,8 +25,11 @@ def shows(family: str, feature: str) -> pytest.MarkDecorator:
         # Both ranks hold the one key-value head.
         pytest.param("llama-mqa", {"tensor_parallel_size": 2}, marks=pytest.mark.slow),
         pytest.param("gemma3", {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, marks=pytest.mark.slow),
+        pytest.param("glm4-moe", {"tensor_parallel_size": 2}, marks=pytest.mark.slow),
+        # Data parallel replicas with expert parallelism are in the fast suite.
+        pytest.param("gpt-oss", {"tensor_parallel_size": 2, "enable_expert_parallel": True}, marks=pytest.mark.slow),
     ],
-    ids=["tensor", "pipeline", "tensor-one-head", "tensor-and-pipeline"],
+    ids=["tensor", "pipeline", "tensor-one-head", "tensor-and-pipeline", "tensor-of-experts", "expert"],
 )
 def test_tokens_are_those_of_one_device(tmp_path, case, family, parallel):
     model = case(family)

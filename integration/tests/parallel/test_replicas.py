@@ -13,16 +13,35 @@ def placed(requests, replicas):
     return [{**request, "replica": replica} for request, replica in zip(requests, replicas, strict=True)]
 
 
-@pytest.mark.supports("llama", "data parallel, an idle replica", "transformers, greedy tokens")
-def test_uneven_and_idle_replicas(tmp_path, case):
-    model = case("llama")
+def shows(family: str, feature: str) -> pytest.MarkDecorator:
+    return pytest.mark.supports(family, feature, "transformers, greedy tokens")
+
+
+@pytest.mark.parametrize(
+    ("family", "parallel"),
+    [
+        pytest.param("llama", {}, marks=shows("llama", "data parallel, an idle replica")),
+        # Half of the experts on each replica: an idle one still computes its experts for the other's tokens.
+        pytest.param(
+            "glm4-moe",
+            {"enable_expert_parallel": True},
+            marks=shows("glm4-moe", "data and expert parallel, an idle replica"),
+        ),
+        # Half of every expert.
+        pytest.param("mixtral", {}, marks=pytest.mark.slow),
+    ],
+    ids=["dense", "expert-parallel", "experts-in-halves"],
+)
+def test_uneven_and_idle_replicas(tmp_path, case, family, parallel):
+    model = case(family)
     batches = [
         placed(model.requests, [0, 0, 0, 0, 1, 0, 0, 0]),
         placed(model.requests, [1] * 8),
         placed(model.requests, [1, 0] * 4),
         model.requests,
     ]
-    with driver(tmp_path, 2, {**model.engine, "data_parallel_size": 2}, batches) as running:
+    engine = {**model.engine, **parallel, "data_parallel_size": 2}
+    with driver(tmp_path, 2, engine, batches) as running:
         results = running.wait_for_results(SECONDS)
         assert running.session_when_ended(20) == []
         assert running.process.wait() == 0

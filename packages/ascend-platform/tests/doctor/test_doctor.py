@@ -44,7 +44,7 @@ def test_this_environment_is_healthy(healthy: subprocess.CompletedProcess[str]) 
     assert found["NPU"]["status"] == "ok"
     assert "libascendcl" in found["Ascend runtime"]["value"]
     assert found["component moe"]["value"] == "ascend-moe 0.1.0: layer MoERunner, layer UnquantizedFusedMoEMethod"
-    assert found["component quant"]["value"] == "ascend-quant 0.1.0: claims nothing"
+    assert found["component spec_decode"]["value"] == "ascend-specdecode 0.1.0: claims nothing"
 
 
 @pytest.mark.parametrize("missing", ["vllm", "torch-npu"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import vllm.model_executor.layers.fused_moe.modular_kernel as mk
 from vllm.distributed import get_dp_group, get_ep_group
+from vllm.distributed.parallel_state import GroupCoordinator
 from vllm.forward_context import get_forward_context
 from vllm.model_executor.layers.fused_moe.config import FusedMoEParallelConfig, FusedMoEQuantConfig
 
@@ -110,7 +111,7 @@ class AllGather(_Exchange):
         )
         output.copy_(self._group().reduce_scatterv(share, 0, _sizes()))
 
-    def _group(self) -> object:
+    def _group(self) -> GroupCoordinator:
         return get_ep_group() if self._sequence_parallel else get_dp_group()
 
 
