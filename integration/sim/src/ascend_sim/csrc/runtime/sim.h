@@ -191,14 +191,21 @@ void sim_run_mark(const sim_item *item); /* runs a record, reset, write of a val
 void sim_event_retain(sim_event *event);
 void sim_event_drop(sim_event *event);
 
-/* ---- graph.c: callers hold sim_lock ---- */
+/* ---- capture.c: callers hold sim_lock ---- */
 aclError sim_capture_item(sim_model *model, sim_stream *stream, sim_item item);
 void sim_capture_event(sim_model *model, sim_stream *stream, sim_item_kind kind, size_t mark);
 bool sim_is_capturing(const sim_model *model, uint32_t id);
+bool sim_capture_forbids(void); /* takes sim_lock: does a capture forbid an unsafe call in this thread? */
+
+/* ---- graph.c: callers hold sim_lock ---- */
+void sim_model_drop(sim_model *model);
+
+/* ---- tasks.c: callers hold sim_lock ---- */
+aclError sim_task_run(const sim_replay *replay, size_t index); /* releases it meanwhile */
 aclError sim_update_item(sim_stream *stream, sim_item item);
 aclError sim_update_run(sim_item *item); /* leaves the replaced task in the item */
-bool sim_capture_forbids(void); /* takes sim_lock: does a capture forbid an unsafe call in this thread? */
-void sim_model_drop(sim_model *model);
+
+/* ---- replay.c: callers hold sim_lock ---- */
 /* Runs a replay as far as it can: 0 done, SIM_BLOCKED at an event that is not recorded, or an ACL error. In random order
  * it runs one task: SIM_MORE. */
 #define SIM_BLOCKED (-1)
