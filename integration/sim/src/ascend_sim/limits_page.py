@@ -36,13 +36,16 @@ def _rule(row: Row, rule: Rule) -> str:
     when = f" when `{rule.when}`" if rule.when else ""
     soc = f" ({_families(rule.soc)})" if rule.soc and rule.soc != row.soc else ""
     source = f" [{rule.source}]" if rule.source else ""
-    return f"- {rule.kind}: `{rule.what}` is {words}{when}{soc}{source}"
+    captured = ", in a capture" if rule.captured else ""
+    return f"- {rule.kind}: `{rule.what}` is {words}{when}{captured}{soc}{source}"
 
 
 def describe(row: Row) -> str:
     """One row as Markdown."""
     lines = [f"### {', '.join(f'`{op}`' for op in row.ops)}", ""]
     lines.append(f"- SoCs: {_families(row.soc) if row.soc else 'not said'}")
+    if not row.capture:
+        lines.append("- graphs: cannot be captured")
     if row.dtypes:
         lines.append(f"- dtypes: {_dtypes(row, None)}")
     lines += [f"- dtypes on {family}: {_dtypes(row, family)}" for family in sorted(row.dtypes_on)]

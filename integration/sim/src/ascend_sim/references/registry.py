@@ -171,6 +171,7 @@ def register_all() -> list[str]:
         _libraries.extend(_install(REFERENCE_KEY))
         own = torch.library.Library("ascend_sim", "IMPL")
         own.impl("may_be_host", _may_be_host, "CompositeExplicitAutograd")
+        own.impl("check_limits", limits.check_call, "CompositeExplicitAutograd")
         _libraries.append(own)
     return list(registered())
 

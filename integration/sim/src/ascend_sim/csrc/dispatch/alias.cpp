@@ -60,6 +60,17 @@ at::Tensor alias(const at::Tensor& tensor, bool owning) {
   return result;
 }
 
+at::Tensor borrow(const at::Tensor& tensor) {
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), tensor.storage().nbytes(),
+      c10::DataPtr(const_cast<void*>(tensor.storage().data()), c10::Device(c10::kCPU)), nullptr, /*resizable=*/false);
+  auto result = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(storage)),
+                                                         c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+  result.unsafeGetTensorImpl()->set_storage_offset(tensor.storage_offset());
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+  return result;
+}
+
 void copy_values(const at::Tensor& destination, const at::Tensor& source) {
   if (source.numel() == 0) return;
   if (destination.strides() == source.strides() && destination.is_non_overlapping_and_dense() &&

@@ -16,6 +16,9 @@ inline bool is_npu(const at::Tensor& tensor) { return tensor.defined() && tensor
 // without, the caller does.
 at::Tensor alias(const at::Tensor& tensor, bool owning);
 
+// A CPU tensor over the bytes of another CPU tensor, without keeping them alive. It is no alias.
+at::Tensor borrow(const at::Tensor& tensor);
+
 // Whether a CPU tensor is an alias, or a view of one.
 bool is_alias(const at::Tensor& tensor);
 

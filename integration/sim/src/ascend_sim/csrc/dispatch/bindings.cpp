@@ -90,7 +90,8 @@ TORCH_LIBRARY(ascend_sim, library) {
   library.def("memory_used(int device) -> int", memory_used);
   library.def("alias(Tensor tensor) -> Tensor");
   library.def("format_of(Tensor tensor) -> int");
-  library.def("may_be_host(str op, str argument) -> bool");  // implemented in Python, by the table of limits
+  library.def("may_be_host(str op, str argument) -> bool");  // implemented in Python, by the table of limits, as is
+  library.def("check_limits(str op, Any arguments, bool captures) -> ()");
   library.impl("format_of", c10::DispatchKey::CompositeExplicitAutograd, storage_format);
   library.impl("alias", c10::DispatchKey::CompositeExplicitAutograd, owning_alias);
 }

@@ -76,6 +76,10 @@ void Launch::launch(const c10::OperatorHandle& op, Stack* stack) {
     check_runtime(sim_stream_drain(stream, info_->name.c_str()), info_->name);
     return checking_order() ? run_checked(op, stack, stream) : run(op, stack);
   }
+  TORCH_CHECK(mode == SIM_QUEUES || !copies_pageable(*info_, stack->data() + base), info_->name,
+              ": a copy of pageable host memory is not permitted while ",
+              mode == SIM_CAPTURES ? "the stream is capturing" : "a graph task is updated",
+              "; use a tensor in pinned memory (torch.empty(..., pin_memory=True)) that lives as long as the graph");
   if (mode == SIM_QUEUES && sim_order() == SIM_ORDER_RANDOM && !can_be_queued(op, *info_, *stack, base)) {
     check_runtime(sim_stream_drain(stream, info_->name.c_str()), info_->name);
     return run(op, stack);

@@ -11,6 +11,7 @@
 #include "collectives.h"
 #include "conversion.h"
 #include "format.h"
+#include "guard.h"
 #include "order.h"
 #include "random.h"
 #include "threads.h"
@@ -28,6 +29,7 @@ struct Task {
   Stack arguments;                  // on CPU
   std::vector<at::Tensor> fresh;    // where results go, as CPU aliases; undefined where a result is an argument
   std::optional<Draw> draw;
+  std::optional<MemoryGuards> memory;  // of a captured task
 
   void run();
 };
@@ -60,6 +62,11 @@ void Task::run() {
   if (checking_order()) after_transfer(*info, arguments.data());
 }
 
+int fail(const Task& task, const char* what, const std::string& problem) {
+  sim_report((task.info->name + what + problem).c_str());
+  return 507011;  // ACL_ERROR_RT_MODEL_EXECUTE
+}
+
 int run_task(void* context) {
   auto* task = static_cast<Task*>(context);
   std::string problem;  // the caller is C: the text travels through the runtime's error message
@@ -71,14 +78,22 @@ int run_task(void* context) {
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  sim_report((task->info->name + " failed on the simulated device: " + problem).c_str());
-  return 507011;  // ACL_ERROR_RT_MODEL_EXECUTE
+  return fail(*task, " failed on the simulated device: ", problem);
+}
+
+int may_replay(void* context) {
+  auto* task = static_cast<Task*>(context);
+  const auto problem = task->memory->problem();
+  return problem.empty() ? 0 : fail(*task, ": ", problem);
 }
 
 // Hardware takes the values of CPU tensors when an operator is submitted.
 at::Tensor own_host_values(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().is_cpu() && !is_alias(tensor) ? tensor.clone() : tensor;
 }
+
+// A captured copy uses pinned host memory by its address and does not keep it alive.
+at::Tensor borrow_host(const at::Tensor& tensor) { return is_pinned_host(tensor) && !is_alias(tensor) ? borrow(tensor) : tensor; }
 
 // ---- shapes of results that are not computed yet ----
 
@@ -118,6 +133,13 @@ Stack shapes_of_results(const c10::OperatorHandle& op, const OpInfo& info, const
   at::AutoDispatchBelowADInplaceOrView below;
   op.redispatchBoxed(c10::DispatchKeySet(meta ? c10::DispatchKey::Meta : info.key), &stack);
   return stack;
+}
+
+// What the hardware refuses is refused when an operator is submitted, not when it runs. The table of limits is Python's.
+void check_limits(const OpInfo& info, const Stack& arguments, bool captures) {
+  static const auto check = c10::Dispatcher::singleton().findSchemaOrThrow("ascend_sim::check_limits", "");
+  Stack stack{info.name, c10::ivalue::Tuple::create(arguments), captures};
+  check.callBoxed(&stack);
 }
 
 bool is_mask(const c10::IValue& value) {
@@ -177,9 +199,12 @@ void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mod
   Stack originals(stack->begin() + static_cast<ptrdiff_t>(base), stack->end());
   for (int i = 0; i < info.arguments; i++) {
     auto argument = originals[i].isGenerator() ? c10::IValue() : conversion.argument(originals[i], i);
-    task->arguments.push_back(mode == SIM_QUEUES && !info.copies ? map_tensors(argument, own_host_values) : argument);
+    if (!info.copies) argument = map_tensors(argument, own_host_values);
+    else if (mode == SIM_CAPTURES) argument = map_tensors(argument, borrow_host);
+    task->arguments.push_back(std::move(argument));
   }
   conversion.check_devices();
+  if (info.key == kReference) check_limits(info, task->arguments, mode == SIM_CAPTURES);
   if (info.pin_memory >= 0) task->arguments[info.pin_memory] = c10::IValue();
   if (info.generator >= 0 || info.draws_implicitly) {
     const auto given = info.generator >= 0 ? originals[info.generator] : c10::IValue();
@@ -215,7 +240,9 @@ void submit_task(const c10::OperatorHandle& op, const OpInfo& info, sim_mode mod
       }));
     }
   }
-  sim_work work{info.name.c_str(), run_task, [](void* context) { delete static_cast<Task*>(context); }, task.release(), info.collective};
+  if (mode == SIM_CAPTURES) task->memory.emplace(info, originals);
+  sim_work work{info.name.c_str(), run_task,        [](void* context) { delete static_cast<Task*>(context); },
+                task.release(),    info.collective, mode == SIM_CAPTURES ? may_replay : nullptr};
   check_runtime(sim_submit(stream, work), info.name);
   stack->resize(base);
   for (auto& value : results) stack->push_back(std::move(value));

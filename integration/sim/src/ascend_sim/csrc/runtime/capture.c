@@ -38,6 +38,7 @@ static int lane_of(sim_model *model, sim_stream *stream) {
 
 static void append(sim_model *model, sim_stream *stream, sim_item item) {
     item.lane = lane_of(model, stream);
+    item.grouped = model->open;
     if (model->count == model->capacity) {
         model->capacity = model->capacity ? 2 * model->capacity : 64;
         model->items = realloc(model->items, model->capacity * sizeof *model->items);

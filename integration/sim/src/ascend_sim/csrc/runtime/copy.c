@@ -96,13 +96,19 @@ aclError aclrtMemcpy(void *destination, size_t capacity, const void *source, siz
 
 /* aclrtMemcpyAsync: in stream order. */
 aclError aclrtMemcpyAsync(void *destination, size_t capacity, const void *source, size_t size, aclrtMemcpyKind kind, aclrtStream stream) {
-    (void)kind;
     aclError error = check(capacity, size, "aclrtMemcpyAsync");
+    const void *host = kind == ACL_MEMCPY_HOST_TO_DEVICE ? source : kind == ACL_MEMCPY_DEVICE_TO_HOST ? destination : NULL;
+    if (host && sim_attention() && sim_stream_mode(stream) == SIM_CAPTURES && !sim_is_pinned(host))
+        return sim_fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT,
+                        "a copy of pageable host memory is not permitted while the stream is capturing; pin the memory");
     return error ? error : submit(stream, (transfer){destination, source, size, 0});
 }
 
-/* aclrtMemset / aclrtMemsetAsync. */
+/* aclrtMemset / aclrtMemsetAsync; the former, like aclrtMemcpy and copies of pageable memory, is not permitted while a
+ * stream is capturing (CANN, aclmdlRICaptureBegin). */
 aclError aclrtMemset(void *destination, size_t capacity, int32_t value, size_t size) {
+    if (sim_capture_forbids())
+        return sim_fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, "aclrtMemset is not permitted while a stream is capturing");
     aclError error = check(capacity, size, "aclrtMemset");
     if (!error) error = check_host_uses(&(transfer){destination, NULL, size, value}, "aclrtMemset");
     if (!error) memset(destination, value, size);

@@ -151,6 +151,12 @@ static bool is_complete(void *handle) {
 /* aclrtSynchronizeEvent: waits until the event has been recorded. */
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
     pthread_mutex_lock(&sim_lock);
+    const sim_event *captured = event;
+    if (captured->capture && sim_is_capturing(captured->capture, captured->capture_id)) {
+        pthread_mutex_unlock(&sim_lock);
+        return sim_fail(ACL_ERROR_RT_EVENT_CAPTURED, "waiting for an event that a capture under way records is not permitted: the "
+                        "captured work has not been launched");
+    }
     aclError error = is_complete(event) ? ACL_SUCCESS : sim_wait(is_complete, event, NULL, "waiting for an event");
     if (!error && sim_checking) sim_host_joins(&((sim_event *)event)->clock);
     pthread_mutex_unlock(&sim_lock);

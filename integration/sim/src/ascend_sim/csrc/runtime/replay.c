@@ -126,11 +126,22 @@ aclError sim_replay_run(sim_replay *replay) {
     return SIM_BLOCKED;
 }
 
+/* Whether all tasks may be replayed. Those of groups are not asked: an update may be on its way. The others never change. */
+static aclError may_replay(const sim_model *model) {
+    aclError error = ACL_SUCCESS;
+    for (size_t i = 0; i < model->count && !error; i++) {
+        const sim_item *item = &model->items[i];
+        if (!item->grouped && item->work.may_replay) error = item->work.may_replay(item->work.context);
+    }
+    return error;
+}
+
 /* aclmdlRIExecuteAsync: launches a graph on a stream. */
 aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream_handle) {
+    aclError error = may_replay(handle);
+    if (error) return error;
     pthread_mutex_lock(&sim_lock);
     sim_stream *stream = sim_stream_of(stream_handle);
-    aclError error;
     if (stream->capture) {
         error = sim_fail(ACL_ERROR_RT_STREAM_CAPTURED, "a graph cannot be replayed on stream %d while it is capturing", stream->id);
     } else {

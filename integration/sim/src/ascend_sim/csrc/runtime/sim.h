@@ -51,6 +51,7 @@ typedef struct {
     size_t index;
     size_t mark;         /* SIM_ITEM_MARK, _JOIN: number of the mark in its graph */
     int lane;            /* of a captured item: number of its stream in the graph */
+    bool grouped;        /* of a captured item: it is in a task group, so that updates replace its work */
     uint64_t turn;       /* work in turn that is queued: its number; 0 for other items */
     sim_clock moment;    /* what the host knew when the item was queued, for the check */
     uint64_t *address;   /* SIM_ITEM_WRITE_VALUE, _WAIT_VALUE: device memory, the value and how to compare it */

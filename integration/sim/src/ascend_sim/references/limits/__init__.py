@@ -7,7 +7,7 @@ References are wrapped by :func:`guard`, which checks a call against its operato
 
 from __future__ import annotations
 
-from ascend_sim.references.limits.check import check_dtype, guard
+from ascend_sim.references.limits.check import check_call, check_dtype, guard
 from ascend_sim.references.limits.errors import ORACLE_VARIABLE, not_simulated, oracle_mode, refuse
 from ascend_sim.references.limits.rows import Kind, Row, Rule
 from ascend_sim.references.limits.soc import Family, active_family, as_family, family_of
@@ -21,6 +21,7 @@ __all__ = [
     "Rule",
     "active_family",
     "as_family",
+    "check_call",
     "check_dtype",
     "family_of",
     "guard",

@@ -56,14 +56,18 @@ def check_dtype(
 class _Checker:
     """Raises for what the generated function finds."""
 
-    def __init__(self, op: str, row: Row, family: Family) -> None:
+    def __init__(self, op: str, row: Row, family: Family, captured: bool) -> None:
         self.op, self.row, self.family = op, row, family
         self.dtypes = row.dtypes_for(family)
-        self.rules = row.rules_for(family)
+        self.rules = row.rules_for(family, captured=captured)
 
     def unsupported(self) -> None:
         have = ", ".join(sorted(self.row.soc or ()))
         raise refuse(self.op, "the SoC family", self.family, have, f"Source: {self.row.source}.")
+
+    def not_capturable(self) -> None:
+        hint = f"Call it outside the graph. Source: {self.row.source}."
+        raise refuse(self.op, "the call", "captured by a graph", "calls outside graphs only", hint)
 
     def dtype(self, argument: str, value: Any) -> None:
         for tensor in value if isinstance(value, (list, tuple)) else (value,):
@@ -112,7 +116,7 @@ def _signature(schema: Any) -> tuple[str, dict[str, Any]]:
     return ", ".join(parts), values
 
 
-def compile_check(op: str, row: Row, schema: Any, family: Family) -> _Check:
+def compile_check(op: str, row: Row, schema: Any, family: Family, *, captured: bool = False) -> _Check:
     """A function of the operator's arguments that raises for what ``family`` refuses.
 
     Args:
@@ -120,8 +124,9 @@ def compile_check(op: str, row: Row, schema: Any, family: Family) -> _Check:
         row: Its row.
         schema: Its schema, whose parameter names and defaults the function has.
         family: The SoC family.
+        captured: For calls that a graph captures.
     """
-    checker = _Checker(op, row, family)
+    checker = _Checker(op, row, family, captured)
     parameters, values = _signature(schema)
     arguments = {a.name for a in schema.arguments}
     tensor_arguments = {a.name for a in schema.arguments if "Tensor" in str(a.type)}
@@ -129,6 +134,8 @@ def compile_check(op: str, row: Row, schema: Any, family: Family) -> _Check:
     lines = []
     if row.soc is not None and family not in row.soc:
         lines.append("_check.unsupported()")
+    if captured and not row.capture:
+        lines.append("_check.not_capturable()")
     for name in checker.dtypes:
         if name not in tensor_arguments:
             continue
@@ -154,6 +161,39 @@ def compile_check(op: str, row: Row, schema: Any, family: Family) -> _Check:
     return check
 
 
+@functools.cache
+def _check_of(name: str, family: Family, captured: bool) -> _Check | None:
+    """The check of an operator by its qualified name with overload; None without a row."""
+    operator, _, overload = name.partition(".")
+    op = operator.split("::")[1]
+    row = table().get(op)
+    if row is None:
+        return None
+    return compile_check(op, row, torch._C._get_schema(operator, overload), family, captured=captured)
+
+
+@functools.cache
+def _keywords(name: str) -> tuple[str, ...]:
+    """The arguments of an operator that can be given by name only; they are its last."""
+    operator, _, overload = name.partition(".")
+    return tuple(argument.name for argument in torch._C._get_schema(operator, overload).arguments if argument.kwarg_only)
+
+
+def check_call(name: str, arguments: tuple[Any, ...], captured: bool) -> None:
+    """Check a call against its operator's row, if there is one, without running it.
+
+    Args:
+        name: Qualified name with overload.
+        arguments: A value for every argument of the schema, in its order.
+        captured: A graph captures the call.
+    """
+    check = _check_of(name, active_family(), captured)
+    if check is not None:
+        keywords = _keywords(name)
+        positional = len(arguments) - len(keywords)
+        check(*arguments[:positional], **dict(zip(keywords, arguments[positional:], strict=True)))
+
+
 def guard(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``kernel`` so that calls are checked against the row of operator ``name``, if there is one.
 
@@ -161,20 +201,10 @@ def guard(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
         name: Qualified name with overload; torch_npu must have defined it by the first call.
         kernel: The reference.
     """
-    checks: dict[Family, _Check | None] = {}
-
-    def compiled(family: Family) -> _Check | None:
-        operator, _, overload = name.partition(".")
-        op = operator.split("::")[1]
-        row = table().get(op)
-        check = None if row is None else compile_check(op, row, torch._C._get_schema(operator, overload), family)
-        checks[family] = check
-        return check
 
     @functools.wraps(kernel)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        family = active_family()
-        check = checks[family] if family in checks else compiled(family)
+        check = _check_of(name, active_family(), False)
         if check is not None:
             check(*args, **kwargs)
         return kernel(*args, **kwargs)

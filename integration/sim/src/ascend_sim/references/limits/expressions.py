@@ -22,7 +22,7 @@ _NODES = (
 )  # fmt: skip
 _ATTRIBUTES = frozenset(
     ["shape", "dtype", "dim", "numel", "is_contiguous", "stride", "storage_offset", "element_size", "startswith",
-     "endswith", "index", "split", "count"]
+     "endswith", "index", "split", "count", "upper"]
 )  # fmt: skip
 
 

@@ -68,6 +68,7 @@ class Rule(_Model):
         must: Any other condition, an expression; needs ``allowed``.
         allowed: What is allowed, in words; follows from the fields above where they say it.
         when: Condition under which the rule applies.
+        captured: The rule is for calls that a graph captures only.
         soc: Families the rule is for.
         source: Where it is written down, if not where the row is.
         hint: What to do about a refusal.
@@ -84,6 +85,7 @@ class Rule(_Model):
     must: Expression | None = None
     allowed: str = ""
     when: Expression | None = None
+    captured: bool = False
     soc: frozenset[Family] | None = None
     source: str = ""
     hint: str = ""
@@ -149,6 +151,7 @@ class Row(_Model):
         source: Where the row is written down.
         dtypes: Allowed dtypes per tensor argument (of every tensor, for a list); arguments not named are not checked.
         dtypes_on: The same per family, where it differs.
+        capture: Whether a graph may capture the operator.
         oracle: Arguments that may also be float32 when ``ASCEND_SIM_ORACLE_FP32=1``.
         host: Tensor arguments that are read by the host, and so lie in host memory; all others lie on the device.
         let: Abbreviations that the rules' expressions use.
@@ -162,6 +165,7 @@ class Row(_Model):
     source: str = Field(min_length=1)
     dtypes: Dtypes = {}
     dtypes_on: dict[Family, Dtypes] = {}
+    capture: bool = True
     oracle: frozenset[str] = frozenset()
     host: frozenset[str] = frozenset()
     let: dict[str, Expression] = {}
@@ -180,9 +184,10 @@ class Row(_Model):
         """Allowed dtypes per argument on ``family``."""
         return {**self.dtypes, **self.dtypes_on.get(family, {})}
 
-    def rules_for(self, family: Family) -> list[Rule]:
-        """The rules that hold on ``family``."""
-        return [rule for rule in self.rules if rule.soc is None or family in rule.soc]
+    def rules_for(self, family: Family, *, captured: bool = False) -> list[Rule]:
+        """The rules that hold on ``family``, for a call that a graph captures or another."""
+        found = [rule for rule in self.rules if rule.soc is None or family in rule.soc]
+        return [rule for rule in found if captured or not rule.captured]
 
     def arguments(self) -> set[str]:
         """Every argument the row names."""
