@@ -40,13 +40,17 @@ def family_of(row: Row, rule: Rule, given: str | None) -> limits.Family:
     return limits.Family.A2 if limits.Family.A2 in possible else min(possible)
 
 
-def run(case: cases.Case, family: limits.Family) -> None:
+def run(case: cases.Case, family: limits.Family, *, captured: bool = False) -> None:
     """Call the operator on the device; a case that no reference covers must get past the limits all the same."""
     schema = SCHEMAS[case.op]
     operator = getattr(getattr(torch.ops, schema.name.split("::")[0]), case.op)
     with limits.as_family(family):
-        if case.runs:
+        if case.runs and not captured:
             operator(**case.built())
+        elif case.runs:
+            arguments = case.built()
+            with torch.npu.graph(torch.npu.NPUGraph()):
+                operator(**arguments)
         else:
             compile_check(case.op, limits.table()[case.op], schema, family)(**case.built())
 
@@ -67,7 +71,7 @@ def test_the_call_that_cases_change_is_allowed(op: str) -> None:
 @pytest.mark.parametrize(("op", "rule"), RULES, ids=rule_id)
 def test_just_allowed(op: str, rule: Rule) -> None:
     for case in cases.of(op, rule.id, "allowed"):
-        run(case, family_of(ROWS[op], rule, case.soc))
+        run(case, family_of(ROWS[op], rule, case.soc), captured=rule.captured)
 
 
 @pytest.mark.parametrize(("op", "rule"), RULES, ids=rule_id)
@@ -75,7 +79,7 @@ def test_just_beyond(op: str, rule: Rule) -> None:
     row = ROWS[op]
     for case in cases.of(op, rule.id, "refused"):
         with pytest.raises(RuntimeError) as error:
-            run(case, family_of(row, rule, case.soc))
+            run(case, family_of(row, rule, case.soc), captured=rule.captured)
         text = str(error.value)
         assert text.startswith(f"{case.op}: {rule.what} is ")
         assert "; the hardware allows " in text
@@ -153,6 +157,21 @@ def test_families(op: str) -> None:
         message = refusal(compile_check(op, row, SCHEMAS[op], family), stand_in(op, row, family))
         refused = message.startswith(f"{op}: the SoC family is {family}; the hardware allows ")
         assert refused == (family not in row.soc), message
+
+
+NOT_CAPTURED = [op for op, row in limits.table().items() if not row.capture]
+
+
+@pytest.mark.parametrize("op", NOT_CAPTURED)
+def test_operators_that_graphs_cannot_hold(op: str) -> None:
+    """They are refused in a capture, whatever their arguments, and not outside."""
+    row, family = limits.table()[op], limits.Family.A2
+    messages = [
+        refusal(compile_check(op, row, SCHEMAS[op], family, captured=captured), stand_in(op, row, family))
+        for captured in (False, True)
+    ]
+    refused = [message.startswith(f"{op}: the call is captured by a graph; ") for message in messages]
+    assert refused == [False, True]
 
 
 def test_every_operator_with_a_row_is_guarded() -> None:
