@@ -115,13 +115,13 @@ def test_an_input_that_moved_is_refused() -> None:
 
 
 def test_memory_of_the_pool_may_be_freed() -> None:
-    """What is allocated inside a capture belongs to the graph, which keeps it; also for a later graph of the same pool."""
+    """What is allocated inside a capture belongs to the graph, which keeps it, also for a later graph of its pool."""
     y = torch.zeros(4, device="npu")
     first = torch.npu.NPUGraph()
     with torch.npu.graph(first):
-        between = torch.arange(4, device="npu") * 2.0
-    second = captured(lambda: torch.add(torch.square(between), 1, out=y), pool=first.pool())
-    del between
+        between = [torch.arange(4, device="npu") * 2.0]
+    second = captured(lambda: torch.add(torch.square(between[0]), 1, out=y), pool=first.pool())
+    between.clear()
     for _ in range(2):
         first.replay()
         second.replay()
@@ -168,7 +168,9 @@ def test_an_operator_that_graphs_cannot_hold_is_refused_at_the_capture() -> None
     def call() -> torch.Tensor:
         return torch_npu.npu_fusion_attention(query, query, query, 1, "BNSD")[0]
 
-    with pytest.raises(RuntimeError, match="npu_fusion_attention: the call is captured by a graph; the hardware allows"):
+    with pytest.raises(
+        RuntimeError, match="npu_fusion_attention: the call is captured by a graph; the hardware allows"
+    ):
         captured(call)
     assert torch.equal(call(), query)
 

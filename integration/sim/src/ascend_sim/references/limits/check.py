@@ -176,7 +176,9 @@ def _check_of(name: str, family: Family, captured: bool) -> _Check | None:
 def _keywords(name: str) -> tuple[str, ...]:
     """The arguments of an operator that can be given by name only; they are its last."""
     operator, _, overload = name.partition(".")
-    return tuple(argument.name for argument in torch._C._get_schema(operator, overload).arguments if argument.kwarg_only)
+    return tuple(
+        argument.name for argument in torch._C._get_schema(operator, overload).arguments if argument.kwarg_only
+    )
 
 
 def check_call(name: str, arguments: tuple[Any, ...], captured: bool) -> None:
