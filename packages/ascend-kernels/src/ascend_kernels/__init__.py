@@ -45,6 +45,10 @@ from ascend_kernels.ops.sampling.scale_logits import scale_logits
 from ascend_kernels.ops.sampling.token_counts import token_counts
 from ascend_kernels.ops.sampling.token_logprobs import token_logprobs
 from ascend_kernels.ops.sampling.top_k_top_p import top_k_top_p
+from ascend_kernels.ops.spec_decode.entropy import entropy
+from ascend_kernels.ops.spec_decode.expand_requests import expand_requests
+from ascend_kernels.ops.spec_decode.recovered_tokens import recovered_tokens
+from ascend_kernels.ops.spec_decode.rejection_sample import rejection_sample
 
 __all__ = [
     "add_rms_norm",
@@ -60,6 +64,8 @@ __all__ = [
     "chunk_transition",
     "decode_inputs",
     "dynamic_quant",
+    "entropy",
+    "expand_requests",
     "gated_delta_rule",
     "gdn_gating",
     "gelu",
@@ -74,8 +80,10 @@ __all__ = [
     "probabilities",
     "qk_square_means",
     "qkvzba_split",
+    "recovered_tokens",
     "recurrent_delta_rule",
     "recurrent_delta_rule_update",
+    "rejection_sample",
     "rms_norm",
     "rope",
     "scale_logits",

@@ -1,0 +1,1 @@
+"""Operators of speculative decoding: verification of drafts."""
