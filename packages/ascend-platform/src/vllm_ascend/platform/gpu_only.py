@@ -99,9 +99,6 @@ REFUSED: tuple[Refusal, ...] = (
         "leave it out",
     ),
     Refusal(
-        lambda config: config.lora_config is not None, "LoRA (--enable-lora)", "merge the adapter into the weights"
-    ),
-    Refusal(
         lambda config: config.cache_config.cache_dtype not in ("auto", "bfloat16", "float16"),
         "a quantised KV cache (--kv-cache-dtype)",
         "use --kv-cache-dtype auto, bfloat16 or float16",

@@ -106,8 +106,8 @@ class AscendPlatform(Platform):
 
     @classmethod
     def get_punica_wrapper(cls) -> str:
-        """LoRA kernels, which this version does not have."""
-        raise NotImplementedError("LoRA is not supported on NPU yet; merge the adapter into the weights")
+        """The products of low-rank adapters."""
+        return "vllm_ascend.lora.punica.AscendPunicaWrapper"
 
     @classmethod
     def import_kernels(cls) -> None:

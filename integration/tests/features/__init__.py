@@ -1,0 +1,1 @@
+"""Features of serving that any model can be served with."""

@@ -1,0 +1,1 @@
+"""Low-rank adapters: several in a batch, chosen per row."""
