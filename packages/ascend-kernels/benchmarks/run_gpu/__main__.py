@@ -16,13 +16,14 @@ import torch
 import triton
 
 import ascend_kernels
-from run_gpu import activation, norm, rope, sampling, spec_decode
+from run_gpu import activation, moe, norm, rope, sampling, spec_decode
 from run_gpu.measure import copy_rate, host_time, line, table
 
 FAMILIES = {
     "norm": norm.cases,
     "activation": activation.cases,
     "rope": rope.cases,
+    "moe": moe.cases,
     "sampling": sampling.cases,
     "spec_decode": spec_decode.cases,
 }

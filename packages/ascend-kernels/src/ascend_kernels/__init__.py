@@ -31,6 +31,11 @@ from ascend_kernels.ops.kda.kda_gate import kda_gate
 from ascend_kernels.ops.mamba.causal_conv1d import causal_conv1d, causal_conv1d_update
 from ascend_kernels.ops.mamba.lightning_attention import lightning_attention, lightning_attention_update
 from ascend_kernels.ops.mamba.state_copy import state_copy
+from ascend_kernels.ops.moe.expert_positions import expert_positions
+from ascend_kernels.ops.moe.grouped_matmul import grouped_matmul, pack_int4
+from ascend_kernels.ops.moe.moe_permute import moe_permute
+from ascend_kernels.ops.moe.moe_unpermute import moe_unpermute
+from ascend_kernels.ops.moe.topk_routing import topk_routing
 from ascend_kernels.ops.norm.add_rms_norm import add_rms_norm
 from ascend_kernels.ops.norm.layer_norm_gated import layer_norm_gated
 from ascend_kernels.ops.norm.qk_square_means import qk_square_means
@@ -66,17 +71,22 @@ __all__ = [
     "dynamic_quant",
     "entropy",
     "expand_requests",
+    "expert_positions",
     "gated_delta_rule",
     "gdn_gating",
     "gelu",
     "gelu_and_mul",
+    "grouped_matmul",
     "gumbel_argmax",
     "kda_gate",
     "l2norm",
     "layer_norm_gated",
     "lightning_attention",
     "lightning_attention_update",
+    "moe_permute",
+    "moe_unpermute",
     "muls_add",
+    "pack_int4",
     "probabilities",
     "qk_square_means",
     "qkvzba_split",
@@ -98,5 +108,6 @@ __all__ = [
     "token_counts",
     "token_logprobs",
     "top_k_top_p",
+    "topk_routing",
     "wy_fast",
 ]
