@@ -60,7 +60,7 @@ class TestTopkRouting:
 
     @pytest.mark.parametrize("dtype", FLOATS, ids=short_name)
     @pytest.mark.parametrize("sigmoid", [False, True], ids=["softmax", "sigmoid"])
-    @pytest.mark.parametrize(("experts", "k"), [(1, 1), (3, 3), (33, 5), (128, 8)], ids=str)
+    @pytest.mark.parametrize(("experts", "k"), [(1, 1), (3, 3), (65, 3)], ids=str)
     def test_experts_of_any_number(
         self, implementation: str, experts: int, k: int, sigmoid: bool, dtype: torch.dtype
     ) -> None:
@@ -99,13 +99,13 @@ class TestTopkRouting:
         assert (weights.shape, ids.shape) == ((0, 2), (0, 2))
         assert (weights.dtype, ids.dtype) == (torch.float32, torch.int32)
 
-    @settings(max_examples=5, deadline=None)
+    @settings(max_examples=3, deadline=None)
     @given(data=st.data())
     def test_random_shapes(self, implementation: str, data: st.DataObject) -> None:
         groups, size = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 12))
         top_groups = data.draw(st.integers(1, groups))
         k = data.draw(st.integers(1, top_groups * size))
-        logits = logits_of(data.draw(st.integers(1, 50)), groups * size, seed=2)
+        logits = logits_of(data.draw(st.integers(1, 5)), groups * size, seed=2)
         arguments = (k, data.draw(st.booleans()), None, groups, top_groups, data.draw(st.booleans()), 1.0)
         weights, ids = run("topk_routing", implementation, logits, *arguments)
         expected = oracle(logits, *arguments)
