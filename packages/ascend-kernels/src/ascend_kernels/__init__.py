@@ -50,8 +50,12 @@ from ascend_kernels.ops.sampling.scale_logits import scale_logits
 from ascend_kernels.ops.sampling.token_counts import token_counts
 from ascend_kernels.ops.sampling.token_logprobs import token_logprobs
 from ascend_kernels.ops.sampling.top_k_top_p import top_k_top_p
+from ascend_kernels.ops.spec_decode.context_parallel_slots import context_parallel_slots
 from ascend_kernels.ops.spec_decode.entropy import entropy
 from ascend_kernels.ops.spec_decode.expand_requests import expand_requests
+from ascend_kernels.ops.spec_decode.next_tokens import next_tokens
+from ascend_kernels.ops.spec_decode.ngram_drafts import ngram_drafts
+from ascend_kernels.ops.spec_decode.padded_inputs import padded_inputs
 from ascend_kernels.ops.spec_decode.recovered_tokens import recovered_tokens
 from ascend_kernels.ops.spec_decode.rejection_sample import rejection_sample
 
@@ -67,6 +71,7 @@ __all__ = [
     "chunk_local_cumsum",
     "chunk_o",
     "chunk_transition",
+    "context_parallel_slots",
     "decode_inputs",
     "dynamic_quant",
     "entropy",
@@ -86,7 +91,10 @@ __all__ = [
     "moe_permute",
     "moe_unpermute",
     "muls_add",
+    "next_tokens",
+    "ngram_drafts",
     "pack_int4",
+    "padded_inputs",
     "probabilities",
     "qk_square_means",
     "qkvzba_split",
