@@ -12,6 +12,14 @@ from ascend_kernels.ops.activation.muls_add import muls_add
 from ascend_kernels.ops.activation.swiglu import swiglu
 from ascend_kernels.ops.activation.swiglu_quant import swiglu_quant
 from ascend_kernels.ops.activation.swiglustep import swiglustep
+from ascend_kernels.ops.batch_invariant.invariant_matmul import invariant_linear, invariant_matmul
+from ascend_kernels.ops.batch_invariant.invariant_rows import (
+    invariant_log_softmax,
+    invariant_mean,
+    invariant_rms_norm,
+    invariant_softmax,
+)
+from ascend_kernels.ops.batch_invariant.mode import batch_invariant
 from ascend_kernels.ops.fla.chunk_delta_h import chunk_delta_h, chunk_transition
 from ascend_kernels.ops.fla.chunk_index import chunk_index
 from ascend_kernels.ops.fla.chunk_local_cumsum import chunk_local_cumsum
@@ -63,6 +71,7 @@ __all__ = [
     "add_rms_norm",
     "apply_bad_words",
     "apply_penalties",
+    "batch_invariant",
     "causal_conv1d",
     "causal_conv1d_update",
     "chunk_delta_h",
@@ -83,6 +92,12 @@ __all__ = [
     "gelu_and_mul",
     "grouped_matmul",
     "gumbel_argmax",
+    "invariant_linear",
+    "invariant_log_softmax",
+    "invariant_matmul",
+    "invariant_mean",
+    "invariant_rms_norm",
+    "invariant_softmax",
     "kda_gate",
     "l2norm",
     "layer_norm_gated",
