@@ -117,5 +117,5 @@ def test_prefetch_changes_nothing() -> None:
     weight = torch.ones(4)
     assert call("npu::npu_prefetch", weight, None, 16) is None
     assert torch.equal(weight, torch.ones(4))
-    with pytest.raises(RuntimeError, match="max_size > 0"):
+    with pytest.raises(RuntimeError, match="max_size is 0; the hardware allows at least 1"):
         torch.ops.npu.npu_prefetch(weight, None, 0)

@@ -120,6 +120,21 @@ def test_dynamic_quant_by_channel_and_tensor(mode: str, axes: int | None, shape:
     assert_same_steps(y, quantised(as_float64(x) / expected))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("size", [1, 7, 8, 33])
+def test_dynamic_quant_rounds_halves_to_even_and_takes_zeros_and_nan(dtype: torch.dtype, size: int) -> None:
+    """Exact: with a largest value of 127 the scale is 1, and halves are numbers of every dtype."""
+    x = torch.zeros(4, size, dtype=dtype)
+    x[0] = torch.arange(size) - 0.5
+    x[0, -1] = -127
+    x[2, -1], x[3, 0] = torch.nan, torch.inf
+    y, scale = call("npu::npu_dynamic_quant", x)
+    assert scale.nan_to_num(-1).tolist() == [1, 0, -1, torch.finfo(torch.float32).max]
+    halves = [round(n - 0.5) for n in range(size)]  # Python's round, too, takes halves to even
+    assert y[0].tolist() == [*halves[:-1], -127]
+    assert not y[1:].any()
+
+
 def test_anti_quant_of_the_pages_example() -> None:
     x = torch.tensor([1, 2, 3, 4], dtype=torch.int8)
     y = call("npu::npu_anti_quant", x, torch.tensor([2.0]), offset=torch.tensor([2.0]), dst_dtype=5)

@@ -1,4 +1,4 @@
-// Norms, activations and cache writes, each in one pass. What they compute is defined by ascend_sim/references.
+// Norms, activations, quantisation and cache writes, each in one pass. What they compute is defined by ascend_sim/references.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -59,6 +59,22 @@ at::Tensor swiglu_rows(const at::Tensor& x) {
   return y;
 }
 
+// x [..., D], contiguous. Returns int8 [..., D] and scales [...] float: max(|row|) / 127.
+std::tuple<at::Tensor, at::Tensor> quantize_rows(const at::Tensor& x) {
+  const int64_t size = x.size(-1), rows = size ? x.numel() / size : 0;
+  at::Tensor y = at::empty(x.sizes(), x.options().dtype(at::kChar));
+  at::Tensor scale = at::empty(x.sizes().slice(0, x.dim() - 1), x.options().dtype(at::kFloat));
+  const bool wide_enough = has_wide();
+  for_dtype("quantize", x.scalar_type(), [&]<typename T>() {
+    auto* const kernel = wide_enough ? wide::quantize<T> : portable::quantize<T>;
+    const T* from = x.const_data_ptr<T>();
+    auto* to = y.mutable_data_ptr<int8_t>();
+    auto* scales = scale.mutable_data_ptr<float>();
+    for (int64_t row = 0; row < rows; row++) scales[row] = kernel(from + row * size, size, to + row * size);
+  });
+  return {y, scale};
+}
+
 // cache [blocks, block_size, ...] with whole tokens contiguous, tokens [T, ...] contiguous, slots int32 or int64, at most
 // T; slots below 0 are skipped.
 void write_slots(const std::string& op, at::Tensor cache, const at::Tensor& tokens, const at::Tensor& slots) {
@@ -88,12 +104,14 @@ void write_slots(const std::string& op, at::Tensor cache, const at::Tensor& toke
 TORCH_LIBRARY_FRAGMENT(ascend_sim, library) {
   library.def("rms_norm(Tensor x, Tensor? residual, Tensor gamma, float epsilon) -> (Tensor, Tensor, Tensor)");
   library.def("swiglu(Tensor x) -> Tensor");
+  library.def("quantize(Tensor x) -> (Tensor, Tensor)");
   library.def("write_slots(str op, Tensor(a!) cache, Tensor tokens, Tensor slots) -> ()");
 }
 
 TORCH_LIBRARY_IMPL(ascend_sim, CPU, library) {
   library.impl("rms_norm", rms_norm_rows);
   library.impl("swiglu", swiglu_rows);
+  library.impl("quantize", quantize_rows);
   library.impl("write_slots", write_slots);
 }
 

@@ -5,6 +5,7 @@ typedef float Floats __attribute__((vector_size(32)));
 typedef int32_t Ints __attribute__((vector_size(32)));
 typedef uint32_t Words __attribute__((vector_size(32)));
 typedef uint16_t Shorts __attribute__((vector_size(16)));
+typedef int8_t Bytes __attribute__((vector_size(8)));
 constexpr int64_t kLanes = 8;
 
 template <typename To, typename From>

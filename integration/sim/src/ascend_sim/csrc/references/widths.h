@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 // Sums of a few queries stay in registers only if the loops over them are unrolled.
 #define ASCEND_SIM_UNROLL _Pragma("GCC unroll 4")

@@ -80,6 +80,9 @@ def npu_dynamic_quant(
     """int8, float8 or packed int4 values and float32 scales ``max(abs) / largest`` over rows, columns or everything."""
     op = "npu_dynamic_quant"
     dtype, largest = target(op, "dst_type", dst_type)
+    if dtype == torch.int8 and quant_mode == "pertoken" and smooth_scales is None:
+        values, scale = torch.ops.ascend_sim.quantize(input.contiguous())  # the same in one pass
+        return values, scale
     values = _smooth(op, input, smooth_scales, group_index, quant_mode)
     scale = values.abs().amax(_dimensions(values, quant_mode), keepdim=True) / largest
     return _store(values / scale.masked_fill(scale == 0, 1.0), dtype), _drop(scale, quant_mode)
