@@ -64,6 +64,7 @@ from ascend_kernels.ops.spec_decode.expand_requests import expand_requests
 from ascend_kernels.ops.spec_decode.next_tokens import next_tokens
 from ascend_kernels.ops.spec_decode.ngram_drafts import ngram_drafts
 from ascend_kernels.ops.spec_decode.padded_inputs import padded_inputs
+from ascend_kernels.ops.spec_decode.parallel_draft_inputs import parallel_draft_inputs
 from ascend_kernels.ops.spec_decode.recovered_tokens import recovered_tokens
 from ascend_kernels.ops.spec_decode.rejection_sample import rejection_sample
 
@@ -110,6 +111,7 @@ __all__ = [
     "ngram_drafts",
     "pack_int4",
     "padded_inputs",
+    "parallel_draft_inputs",
     "probabilities",
     "qk_square_means",
     "qkvzba_split",

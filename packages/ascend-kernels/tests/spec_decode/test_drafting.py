@@ -160,11 +160,46 @@ class TestContextParallelSlots:
         assert slots.tolist() == [-7, -7]
 
 
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+class TestParallelDraftInputs:
+    @pytest.mark.parametrize("padded", [False, True], ids=["dropped", "padded"])
+    def test_literal_values(self, implementation: str, padded: bool) -> None:
+        # Last accepted positions 6 and 29 (of 6 to 8 and 29), pages of 4 tokens, sequences of at most 32.
+        starts, positions = (
+            (integers(0, 3, 4), torch.tensor([6, 7, 8, 29])) if padded else (integers(0, 1, 2), torch.tensor([6, 29]))
+        )
+        table = guarded(torch.stack([torch.arange(8) + 10, torch.arange(8) + 50]).int())
+        ids, places, slots = run(
+            "parallel_draft_inputs", implementation, integers(5, 6), positions, starts,
+            integers(2, 0) if padded else None, table, 4, 3, 99, 32, -1,
+        )  # fmt: skip
+        assert ids.tolist() == [5, 99, 99, 6, 99, 99]
+        assert places.tolist() == [7, 8, 9, 30, 31, 31]
+        assert slots.tolist() == [11 * 4 + 3, 12 * 4, 12 * 4 + 1, 57 * 4 + 2, 57 * 4 + 3, -1]
+        assert (ids.dtype, places.dtype, slots.dtype) == (torch.int32, torch.int64, torch.int32)
+
+    def test_each_cache_has_its_own_table_and_page_size(self, implementation: str) -> None:
+        arguments = (integers(5), torch.tensor([200]), integers(0, 1), None)
+        for table, size, slot in (([[3, 4]], 128, 4 * 128 + 73), ([[7]], 512, 7 * 512 + 201)):
+            inputs = run(
+                "parallel_draft_inputs", implementation, *arguments, torch.tensor(table).int(), size, 1, 99, 512, -1
+            )
+            assert inputs[2].tolist() == [slot]
+
+    def test_no_requests(self, implementation: str) -> None:
+        none, table = torch.empty(0, dtype=torch.int64), torch.zeros(0, 1, dtype=torch.int32)
+        inputs = run("parallel_draft_inputs", implementation, none, none, integers(0), None, table, 4, 3, 99, 32, -1)
+        assert [value.shape for value in inputs] == [(0,)] * 3
+
+
 def test_operators_are_well_formed() -> None:
     vector = integers(1, 2)
     opcheck("ngram_drafts", torch.ones(2, 8, dtype=torch.int64), vector, 1, 2, 3, 9)
     opcheck("next_tokens", vector[:, None], vector, torch.tensor([True, False]), 5)
     opcheck("padded_inputs", vector, vector, integers(0, 2, 4))
+    opcheck(
+        "parallel_draft_inputs", vector, torch.arange(4), integers(0, 2, 4), vector, vector[:, None], 8, 3, 9, 8, -1
+    )
     slots = poisoned(3, dtype=torch.int64)
     opcheck("context_parallel_slots", integers(0, 2), torch.arange(2), vector[None], 4, 1, 2, 1, 1, slots, -1)
 
@@ -181,3 +216,7 @@ def test_arguments_that_do_not_belong_together_are_refused() -> None:
         ascend_kernels.context_parallel_slots(vector, vector, vector[None], 4, vector, ranks=2, rank=2)
     with pytest.raises(ValueError, match=r"turns must fill a page"):
         ascend_kernels.context_parallel_slots(vector, vector, vector[None], 4, vector, ranks=2, rank=1, interleave=3)
+    with pytest.raises(ValueError, match=r"block_table \(1, 2\)"):
+        ascend_kernels.parallel_draft_inputs(
+            vector, vector, integers(0, 1, 2), vector[None], 4, queries=2, mask_token=0, max_length=8
+        )
