@@ -36,6 +36,8 @@ from ascend_kernels.ops.inputs.decode_inputs import decode_inputs
 from ascend_kernels.ops.inputs.slot_mapping import slot_mapping
 from ascend_kernels.ops.kda.chunk_kda import chunk_kda
 from ascend_kernels.ops.kda.kda_gate import kda_gate
+from ascend_kernels.ops.lora.lora_expand import lora_expand
+from ascend_kernels.ops.lora.lora_shrink import lora_shrink
 from ascend_kernels.ops.mamba.causal_conv1d import causal_conv1d, causal_conv1d_update
 from ascend_kernels.ops.mamba.lightning_attention import lightning_attention, lightning_attention_update
 from ascend_kernels.ops.mamba.state_copy import state_copy
@@ -67,6 +69,7 @@ from ascend_kernels.ops.spec_decode.padded_inputs import padded_inputs
 from ascend_kernels.ops.spec_decode.parallel_draft_inputs import parallel_draft_inputs
 from ascend_kernels.ops.spec_decode.recovered_tokens import recovered_tokens
 from ascend_kernels.ops.spec_decode.rejection_sample import rejection_sample
+from ascend_kernels.ops.structured.grammar_bitmask import grammar_bitmask
 
 __all__ = [
     "add_rms_norm",
@@ -91,6 +94,7 @@ __all__ = [
     "gdn_gating",
     "gelu",
     "gelu_and_mul",
+    "grammar_bitmask",
     "grouped_matmul",
     "gumbel_argmax",
     "invariant_linear",
@@ -104,6 +108,8 @@ __all__ = [
     "layer_norm_gated",
     "lightning_attention",
     "lightning_attention_update",
+    "lora_expand",
+    "lora_shrink",
     "moe_permute",
     "moe_unpermute",
     "muls_add",

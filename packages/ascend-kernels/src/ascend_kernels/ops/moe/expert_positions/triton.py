@@ -51,7 +51,7 @@ def assignment_rows_kernel(ids, begins, positions, assignments, blocks, first, e
         inside = index < assignments
         own = tl.load(ids + index, mask=inside, other=-1).to(tl.int32) - first
         here = inside & (own >= 0) & (own < experts)
-        # Compared as floats, which are exact here: pairs of integers take eight times the room.
+        # Compared and counted as floats, which are exact below 2**24.
         mine = tl.where(here, own, -1).to(tl.float32)
         place = tl.sum(tl.where(mine[:, None] == mine[None, :], earlier, 0.0), axis=1)
         for start in range(0, experts, BLOCK):

@@ -1,0 +1,1 @@
+"""Operators of low-rank adapters, several in a batch."""
