@@ -16,7 +16,8 @@ typedef struct {
     void (*destroy)(void *context);
     void *context;
     int in_turn; /* runs after all such work that was submitted before it, whatever its stream: collectives */
-    int (*may_replay)(void *context); /* NULL: always. Asked at each launch of its graph, without locks; 0 or an ACL error */
+    /* NULL: always. Asked at each launch (by its number) of its graph, without locks; 0 or an ACL error. */
+    int (*may_replay)(void *context, uint64_t launch);
 } sim_work;
 
 typedef enum {

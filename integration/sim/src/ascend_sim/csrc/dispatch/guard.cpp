@@ -19,14 +19,17 @@ bool owns_memory(const at::Tensor& tensor, bool pinned) {
   return tensor.storage().data_ptr().get_deleter() == (pinned ? host : npu);
 }
 
-// Whether an address lies in the pool of some graph.
+std::mutex guards_lock;  // two threads may launch one graph
+
+// Whether an address lies in the pool of some graph; the allocator is asked once a launch.
 class Pools {
  public:
-  bool hold(const void* address) {
-    if (!read_) {
+  bool hold(const void* address, uint64_t launch) {
+    if (launch_ != launch) {
+      segments_.clear();
       for (const auto& segment : c10_npu::NPUCachingAllocator::get()->snapshot().segments)
         if (segment.owner_private_pool_id != c10_npu::MempoolId_t{0, 0}) segments_.emplace_back(segment.address, segment.total_size);
-      read_ = true;
+      launch_ = launch;
     }
     const auto where = reinterpret_cast<int64_t>(address);
     for (const auto& [begin, size] : segments_)
@@ -35,11 +38,11 @@ class Pools {
   }
 
  private:
-  bool read_ = false;
+  uint64_t launch_ = 0;
   std::vector<std::pair<int64_t, int64_t>> segments_;
 };
 
-std::mutex guards_lock;  // two threads may launch one graph
+Pools pools;  // under guards_lock
 
 }  // namespace
 
@@ -60,14 +63,13 @@ MemoryGuards::MemoryGuards(const OpInfo& info, const torch::jit::Stack& argument
   }
 }
 
-std::string MemoryGuards::problem() {
+std::string MemoryGuards::problem(uint64_t launch) {
   std::lock_guard<std::mutex> lock(guards_lock);
-  Pools pools;
   for (auto it = guards_.begin(); it != guards_.end();) {
     const auto storage = it->storage.lock();
     if (storage && storage->data() == it->address) {
       ++it;
-    } else if (!it->pinned && pools.hold(it->address)) {
+    } else if (!it->pinned && pools.hold(it->address, launch)) {
       it = guards_.erase(it);  // memory of the graph's own, whoever else uses it in between
     } else {
       return "argument " + it->argument + (it->pinned ? ", in pinned host memory," : ",") + " was captured at an address that " +

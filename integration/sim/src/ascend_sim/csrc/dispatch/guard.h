@@ -4,6 +4,7 @@
 
 #include <ATen/core/stack.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,8 @@ class MemoryGuards {
   // Remembers where the tensors among the arguments of a call lie.
   MemoryGuards(const OpInfo& info, const torch::jit::Stack& arguments);
 
-  // Called when a graph is launched: what is wrong with the memory, or nothing.
-  std::string problem();
+  // Called at a launch of the graph, which has a number: what is wrong with the memory, or nothing.
+  std::string problem(uint64_t launch);
 
  private:
   struct Guard {

@@ -81,9 +81,9 @@ int run_task(void* context) {
   return fail(*task, " failed on the simulated device: ", problem);
 }
 
-int may_replay(void* context) {
+int may_replay(void* context, uint64_t launch) {
   auto* task = static_cast<Task*>(context);
-  const auto problem = task->memory->problem();
+  const auto problem = task->memory->problem(launch);
   return problem.empty() ? 0 : fail(*task, ": ", problem);
 }
 

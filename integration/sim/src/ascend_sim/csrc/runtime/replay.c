@@ -128,10 +128,12 @@ aclError sim_replay_run(sim_replay *replay) {
 
 /* Whether all tasks may be replayed. Those of groups are not asked: an update may be on its way. The others never change. */
 static aclError may_replay(const sim_model *model) {
+    static atomic_ullong launches;
+    const uint64_t number = ++launches;
     aclError error = ACL_SUCCESS;
     for (size_t i = 0; i < model->count && !error; i++) {
         const sim_item *item = &model->items[i];
-        if (!item->grouped && item->work.may_replay) error = item->work.may_replay(item->work.context);
+        if (!item->grouped && item->work.may_replay) error = item->work.may_replay(item->work.context, number);
     }
     return error;
 }
