@@ -12,6 +12,7 @@ from ascend_kernels.ops.activation.muls_add import muls_add
 from ascend_kernels.ops.activation.swiglu import swiglu
 from ascend_kernels.ops.activation.swiglu_quant import swiglu_quant
 from ascend_kernels.ops.activation.swiglustep import swiglustep
+from ascend_kernels.ops.attention.merge_attention import merge_attention
 from ascend_kernels.ops.batch_invariant.invariant_matmul import invariant_linear, invariant_matmul
 from ascend_kernels.ops.batch_invariant.invariant_rows import (
     invariant_log_softmax,
@@ -110,6 +111,7 @@ __all__ = [
     "lightning_attention_update",
     "lora_expand",
     "lora_shrink",
+    "merge_attention",
     "moe_permute",
     "moe_unpermute",
     "muls_add",
