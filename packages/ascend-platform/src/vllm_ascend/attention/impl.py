@@ -71,6 +71,8 @@ class AscendAttentionImpl(AttentionImpl[AscendAttentionMetadata]):
         grouped = self.num_kv_heads != num_heads
         self.operator_size = operator_head_size(head_size, grouped=grouped) if self.encoder else head_size
         self.repeats = 1 if self.encoder else queries_per_head(head_size, grouped=grouped)
+        # Made with the model, so that the memory left for the KV cache is measured with it.
+        compressed_causal_mask(torch.device("npu", torch.npu.current_device()))
         self._cache: torch.Tensor | None = None
         self._pages: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor] | None = None
 
