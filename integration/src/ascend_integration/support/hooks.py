@@ -42,7 +42,8 @@ def note_rows(config: pytest.Config, items: list[pytest.Item]) -> None:
         marks = () if item.get_closest_marker("slow") else item.iter_markers("supports")
         rows = {_row(mark, file) for mark in marks}
         collected.setdefault(file, set()).update(rows)
-        item.user_properties.append((_PROPERTY, sorted(rows)))
+        # Plain lists: xdist sends them between processes, and takes no subclasses.
+        item.user_properties.append((_PROPERTY, [list(row) for row in sorted(rows)]))
     if config.getoption("only_supported"):
         showing = [item for item in items if dict(item.user_properties)[_PROPERTY]]
         config.hook.pytest_deselected(items=[item for item in items if item not in showing])
