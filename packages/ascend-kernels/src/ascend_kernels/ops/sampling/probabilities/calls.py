@@ -10,7 +10,7 @@ from ascend_kernels.calls import Call, meta, short_name
 
 VOCAB = 151936
 """The vocabulary of Qwen: longer than a block everywhere."""
-ROWS = 48
+ROWS = 16
 
 
 def calls() -> Iterator[Call]:
