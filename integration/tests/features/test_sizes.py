@@ -35,7 +35,8 @@ def test_the_fullest_batch_has_a_graph(folder: str, requests: int):
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
 @pytest.mark.supports("every text model", "--gpu-memory-utilization", "device memory")
 def test_shares_of_memory(folder: str, share: float):
-    before = torch.npu.memory_allocated()  # constants that engines before this one have left to it
+    # What engines before this one in the process have left: constants, which it uses too, and the segments around them.
+    before, reserved = torch.npu.memory_allocated(), torch.npu.memory_reserved()
     with in_process_engine(
         folder, skip_tokenizer_init=True, gpu_memory_utilization=share, kv_cache_memory_bytes=None, enforce_eager=True
     ) as llm:
@@ -43,4 +44,4 @@ def test_shares_of_memory(folder: str, share: float):
         greedy_tokens(llm, [[5, 6, 7]] * 8, STEPS)
         given = share * torch.npu.mem_get_info()[1]
         assert LEAST_SHARE_USED * given < torch.npu.max_memory_allocated() - before <= given + UNSPLIT_ENDS
-        assert torch.npu.memory_reserved() <= given + WHOLE_SEGMENTS
+        assert torch.npu.memory_reserved() - reserved <= given + WHOLE_SEGMENTS
