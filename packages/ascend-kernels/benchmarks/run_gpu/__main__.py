@@ -16,7 +16,7 @@ import torch
 import triton
 
 import ascend_kernels
-from run_gpu import activation, batch_invariant, lora, moe, norm, rope, sampling, spec_decode
+from run_gpu import activation, batch_invariant, lora, memory, moe, norm, rope, sampling, spec_decode
 from run_gpu.measure import copy_rate, host_time, line, table
 
 FAMILIES = {
@@ -25,6 +25,7 @@ FAMILIES = {
     "rope": rope.cases,
     "moe": moe.cases,
     "lora": lora.cases,
+    "memory": memory.cases,
     "batch_invariant": batch_invariant.cases,
     "sampling": sampling.cases,
     "spec_decode": spec_decode.cases,

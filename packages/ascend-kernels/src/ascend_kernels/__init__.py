@@ -42,6 +42,10 @@ from ascend_kernels.ops.lora.lora_shrink import lora_shrink
 from ascend_kernels.ops.mamba.causal_conv1d import causal_conv1d, causal_conv1d_update
 from ascend_kernels.ops.mamba.lightning_attention import lightning_attention, lightning_attention_update
 from ascend_kernels.ops.mamba.state_copy import state_copy
+from ascend_kernels.ops.memory.batched_memcpy import batched_copy, batched_memcpy
+from ascend_kernels.ops.memory.context_parallel_metadata import context_parallel_metadata
+from ascend_kernels.ops.memory.kv_block_copy import kv_block_copy
+from ascend_kernels.ops.memory.kv_block_zero import kv_block_zero
 from ascend_kernels.ops.moe.expert_positions import expert_positions
 from ascend_kernels.ops.moe.grouped_matmul import grouped_matmul, pack_int4
 from ascend_kernels.ops.moe.moe_permute import moe_permute
@@ -77,6 +81,8 @@ __all__ = [
     "apply_bad_words",
     "apply_penalties",
     "batch_invariant",
+    "batched_copy",
+    "batched_memcpy",
     "causal_conv1d",
     "causal_conv1d_update",
     "chunk_delta_h",
@@ -85,6 +91,7 @@ __all__ = [
     "chunk_local_cumsum",
     "chunk_o",
     "chunk_transition",
+    "context_parallel_metadata",
     "context_parallel_slots",
     "decode_inputs",
     "dynamic_quant",
@@ -105,6 +112,8 @@ __all__ = [
     "invariant_rms_norm",
     "invariant_softmax",
     "kda_gate",
+    "kv_block_copy",
+    "kv_block_zero",
     "l2norm",
     "layer_norm_gated",
     "lightning_attention",

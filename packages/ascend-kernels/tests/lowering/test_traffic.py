@@ -102,6 +102,19 @@ def test_a_bound_in_memory_is_read_from_the_tensors_values() -> None:
     assert traffic.scalar == 12
 
 
+def test_memory_at_an_address_that_the_kernel_has_read_counts_and_tiles_do_not() -> None:
+    body = f"""
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : i64
+    %0 = memref.load %arg2[%c0] : memref<?xi32, {GM}>
+    %1 = arith.extsi %0 : i32 to i64
+    %2 = hivm.hir.pointer_cast(%1) [%c64] : memref<?xi64, {GM}>
+    %3 = hivm.hir.pointer_cast(%c64) : memref<64xi64, {UB}>
+    %4 = memref.reinterpret_cast %2 to offset: [0], sizes: [64], strides: [1] : memref<?xi64, {GM}> to memref<64xi64, {GM}>
+    func.call @load_gm_to_ubuf_1d_int64_t(%4, %3) : (memref<64xi64, {GM}>, memref<64xi64, {UB}>) -> ()"""  # noqa: E501
+    assert measure(module(body), signature(count=1), (2,)).loaded == {"address": 2 * 512, "table": 2 * 4}
+
+
 def test_a_bound_in_memory_without_values_is_not_static() -> None:
     with pytest.raises(NotStaticError, match="bounds of the loop over %arg7"):
         measure(module(SCALAR_BOUND), signature(0, torch.empty(3, device="meta")), (3,))

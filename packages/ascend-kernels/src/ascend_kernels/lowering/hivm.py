@@ -25,7 +25,8 @@ class Operation:
     def matters(self) -> bool:
         """Whether it can decide a transfer: it computes integers, branches, or touches global memory."""
         if self.name.startswith("hivm."):
-            return self.name.startswith("hivm.hir.get_")
+            of_global_memory = self.name == "hivm.hir.pointer_cast" and "address_space<gm>" in self.text
+            return self.name.startswith("hivm.hir.get_") or of_global_memory
         if self.name.startswith("memref.") or self.name in ("func.call", "call", "annotation.mark"):
             return "address_space<gm>" in self.text
         return True

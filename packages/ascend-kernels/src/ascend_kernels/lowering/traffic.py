@@ -32,7 +32,7 @@ class Memory:
     """A slice of global memory.
 
     Attributes:
-        source: the kernel's argument that it belongs to, or ``workspace``.
+        source: the kernel's argument that it belongs to, ``workspace``, or ``address`` where the kernel knows a number.
         sizes: elements per dimension, None where the compiler knows no bound.
         element: bytes of an element.
         offset: of its first element from the argument's address, in elements.
@@ -309,6 +309,12 @@ class _Program:
         offset, sizes, strides = ([self.value(part) for part in _list(text)] for text in found.groups())
         self.set(operation, replace(memory, sizes=tuple(sizes), offset=offset[0], strides=tuple(strides)))
 
+    def address(self, operation: Operation) -> None:
+        """Global memory at an address that the kernel has read or computed; a tile on chip is none."""
+        kind = operation.text.split(" : ")[1]
+        in_global_memory = "address_space<gm>" in kind
+        self.set(operation, Memory("address", (None,), _element_bytes(kind), 0, (1,)) if in_global_memory else None)
+
     def metadata(self, operation: Operation) -> None:
         memory = self.operands(operation)[0]
         if not isinstance(memory, Memory):
@@ -388,6 +394,7 @@ _HANDLERS: dict[str, Callable[[_Program, Operation], None]] = {
     "memref.subview": _Program.subview,
     "memref.reinterpret_cast": _Program.reinterpret,
     "memref.extract_strided_metadata": _Program.metadata,
+    "hivm.hir.pointer_cast": _Program.address,
     "memref.load": _Program.load_scalar,
     "memref.store": _Program.store_scalar,
     "func.call": _Program.call,

@@ -1,0 +1,1 @@
+"""Operators that move memory and say what of a batch is whose."""
