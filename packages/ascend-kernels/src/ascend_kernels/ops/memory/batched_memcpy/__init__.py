@@ -69,7 +69,7 @@ def batched_copy(sources: Sequence[torch.Tensor], targets: Sequence[torch.Tensor
         if not (alike and source.is_contiguous() and target.is_contiguous()):
             raise ValueError(
                 f"batched_copy: pair {number}: {source.dtype} {tuple(source.shape)} with strides {source.stride()} and "
-                f"{target.dtype} {tuple(target.shape)} with {target.stride()}: contiguous ones of one dtype and number go"
+                f"{target.dtype} {tuple(target.shape)} with {target.stride()}: contiguous, of one dtype and size, goes"
             )
         if not source.device == target.device == sources[0].device:
             raise ValueError(
