@@ -146,7 +146,9 @@ int64_t install(const std::vector<std::string>& references, const std::vector<st
     const auto space = namespace_of(name);
     unknown.erase(full);
     if (with_reference.count(full)) put(*op, std::make_unique<Launch>(add_info(*op, true, kReference)));
-    else if (answers(*op)) put(*op, std::make_unique<Launch>(add_info(*op, op->hasKernelForDispatchKey(DispatchKey::PrivateUse1))));
+    else if (answers(*op))
+      put(*op, std::make_unique<Launch>(add_info(*op, op->hasKernelForDispatchKey(DispatchKey::PrivateUse1),
+                                                 op->hasKernelForDispatchKey(kOwn) ? kOwn : DispatchKey::CPU)));
     else if ((space == "npu" || space == "atb") && !kHostOperators.count(name.name) && !returns_view(op->schema()) &&
              !op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       put(*op, std::make_unique<Missing>());

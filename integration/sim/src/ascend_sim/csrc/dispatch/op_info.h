@@ -13,6 +13,9 @@ namespace ascend_sim {
 // alone finds no kernel, as with the real torch_npu.
 constexpr auto kReference = c10::DispatchKey::PrivateUse3;
 
+// Where aten operators are registered that the simulation computes by itself, for speed: another key no tensor has.
+constexpr auto kOwn = c10::DispatchKey::PrivateUse2;
+
 struct OpInfo {
   explicit OpInfo(const c10::OperatorHandle& op, bool native);
 

@@ -30,6 +30,7 @@ namespace portable {
 #include "vectors.h"
 
 #include "paged_decode_core.h"
+#include "products_core.h"
 #include "rows_core.h"
 }  // namespace portable
 
@@ -40,6 +41,7 @@ namespace wide {
 #include "vectors.h"
 
 #include "paged_decode_core.h"
+#include "products_core.h"
 #include "rows_core.h"
 }  // namespace wide
 #pragma GCC pop_options
