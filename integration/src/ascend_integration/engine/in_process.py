@@ -1,8 +1,10 @@
 """A vLLM engine inside the calling process, taken down so that the next one starts on an empty device."""
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from vllm import LLM, RequestOutput, SamplingParams
 from vllm.distributed import cleanup_dist_env_and_memory
@@ -28,12 +30,17 @@ def in_process_engine(model: str, **settings: Any) -> Iterator[LLM]:
     The caller's process must have `VLLM_ENABLE_V1_MULTIPROCESSING=0`: a process that runs one engine after another
     saves the imports, which take longer than a tiny model's engine.
     """
+    # vLLM collects garbage some fifteen times while an engine starts and stops. Walking through all that was imported
+    # takes longer than the rest of a tiny engine's start, so it is set aside; vLLM brings it back after its captures.
+    gc.freeze()
     llm = LLM(model, **{**_DEFAULTS, **settings})
+    gc.freeze()
     try:
         yield llm
     finally:
         engine = llm.llm_engine
-        engine.engine_core.shutdown()
+        with patch("gc.collect", lambda *_: 0):  # once, below, is enough
+            engine.engine_core.shutdown()
         # The caller may still hold the LLM. Graphs that outlive the clean-up below leave their memory pool behind, and
         # the next engine's first capture fails.
         del engine.engine_core, engine.model_executor, engine, llm
