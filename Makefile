@@ -5,7 +5,7 @@ PYTHON ?= python3
 CHECKS := lint format types layers lock dependencies size patches lowering
 SUITES := sim kernels platform moe e2e packaging
 
-.PHONY: help demo test test-full test-models support-matrix test-kernels-stock lower-kernels env wheels fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
+.PHONY: help demo test test-full test-models test-upstream support-matrix test-kernels-stock lower-kernels env wheels fix clean $(CHECKS:%=check-%) $(SUITES:%=test-%)
 
 help:
 	@echo "make demo        chat with a small model that vLLM serves on a simulated NPU"
@@ -14,6 +14,7 @@ help:
 	@echo "make check-NAME  one check: $(CHECKS)"
 	@echo "make test-models model families and features, as a table with the oracle and the result of each"
 	@echo "make support-matrix      write that table's rows to docs/support_matrix.md"
+	@echo "make test-upstream       vLLM's own tests, fetched with its source; goes on where it was stopped"
 	@echo "make test-full   the tests marked slow too"
 	@echo "make test-kernels-stock  the tests of the operators with stock Triton, in an environment of its own"
 	@echo "make lower-kernels       every kernel down to memory-planned code for the NPUs, as a table"
@@ -38,6 +39,10 @@ test-models: env
 
 support-matrix: env
 	@$(SUPPORT) --collect-only --quiet --write-support-matrix > /dev/null
+
+test-upstream: env
+	@.venv/bin/python -m ascend_integration upstream run
+	@.venv/bin/python -m ascend_integration upstream report
 
 test-full: env
 	@PYTEST_ADDOPTS="-m 'slow or not slow'" .venv/bin/python tools/check.py

@@ -7,8 +7,10 @@ from rich.console import Console
 
 from ascend_integration.checkpoints import CheckpointError, smollm2_checkpoint
 from ascend_integration.demo.command import DEFAULT_QUESTION, DEFAULT_SYSTEM, DemoOptions, run_demo
+from ascend_integration.upstream.command import app as upstream
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Demo and checkpoints of vllm-ascend.")
+app.add_typer(upstream, name="upstream")
 
 
 @app.command()

@@ -1,0 +1,1 @@
+"""vLLM's own tests, run on the simulated NPU: an oracle that is not ours."""
