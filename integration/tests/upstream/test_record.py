@@ -7,7 +7,7 @@ from ascend_integration.upstream.selection import Group, Reason, Selection
 CUDA = Reason("needs CUDA", error="not compiled with CUDA", raised_in="tests")
 TEXT = Reason("needs a trained model", tests=("a.py::test_text[*",))
 SLOW = Reason("slow", error="Timeout")
-SELECTION = Selection((Group("some", ("a.py",), 300),), needs=(CUDA, TEXT), causes=(SLOW,))
+SELECTION = Selection((Group("some", ("a.py",), 300),), adaptations=(), needs=(CUDA, TEXT), causes=(SLOW,))
 
 
 def failed(test: str, error: str, **more: object) -> dict[str, object]:
@@ -56,6 +56,18 @@ def test_a_test_that_passes_needs_no_reason() -> None:
 def test_a_skip_says_what_vllm_gives_as_its_reason() -> None:
     line = {"id": "tests/a.py::test_x", "outcome": "skipped", "error": "Skipped: ROCm only"}
     assert result(line) == Result("a.py::test_x", Outcome.NOT_APPLICABLE, "vLLM leaves it out: ROCm only")
+
+
+def test_a_skip_without_a_reason_says_so() -> None:
+    line = {"id": "tests/a.py::test_x", "outcome": "skipped", "error": "Skipped: "}
+    assert result(line).reason == "vLLM leaves it out: no reason given"
+
+
+def test_folders_of_the_machine_stay_out_of_the_record() -> None:
+    error = "OSError: no '/home/me/.cache/x/config.json', see https://a.org/b/c; <Obj at 0x7f0a> 1/2"
+    assert result(failed("a.py::test_x", error)).error == (
+        "OSError: no '…/config.json', see https://a.org/b/c; <Obj at …> 1/2"
+    )
 
 
 def test_what_was_collected_and_has_no_outcome_was_not_run() -> None:

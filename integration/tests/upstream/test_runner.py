@@ -33,6 +33,7 @@ def broken():
 def test_teardown(broken): pass
 """
 BROKEN = "import a_package_that_is_not_there\n"
+SKIPPED = 'import pytest\npytest.skip("CUDA only", allow_module_level=True)\n'
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "tests").mkdir()
     (root / "tests" / "test_some.py").write_text(TESTS)
     (root / "tests" / "test_broken.py").write_text(BROKEN)
+    (root / "tests" / "test_left_out.py").write_text(SKIPPED)
     (root / "pyproject.toml").write_text("")
     return root
 
@@ -48,13 +50,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(root: Path, outcomes: Path, *paths: str) -> dict[str, Result]:
     home = Path(os.devnull)
     group = Group("some", paths, seconds=1)
-    found = results(run_group(group, root, environment(home, home, root), outcomes), Selection((group,), (), ()))
+    found = results(run_group(group, root, environment(home, home, root), outcomes), Selection((group,), (), (), ()))
     return {result.test.removeprefix("test_some.py::"): result for result in found}
 
 
 @pytest.fixture(scope="module")
 def found(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    return run(root, tmp_path_factory.mktemp("outcomes"), "test_some.py", "test_broken.py")
+    return run(root, tmp_path_factory.mktemp("outcomes"), "test_some.py", "test_broken.py", "test_left_out.py")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,7 @@ def found(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Res
         ("test_leaves_a_log", Outcome.FAILED, "RuntimeError: Engine core failed (logged: ValueError: the root cause)"),
         ("test_sleeps[1]", Outcome.FAILED, "Failed: Timeout (>1.0s) from pytest-timeout."),
         ("test_teardown", Outcome.FAILED, "RuntimeError: not taken down"),
+        ("test_left_out.py", Outcome.NOT_APPLICABLE, "vLLM leaves it out: CUDA only"),
         ("test_broken.py", Outcome.FAILED, "ModuleNotFoundError: No module named 'a_package_that_is_not_there'"),
     ],
 )
@@ -78,7 +81,7 @@ def test_every_test_has_its_outcome(found: dict[str, Result], test: str, outcome
 
 
 def test_no_other_test_has_one(found: dict[str, Result]) -> None:
-    assert len(found) == 10
+    assert len(found) == 11
 
 
 def test_what_has_an_outcome_is_not_run_again(root: Path, tmp_path: Path) -> None:

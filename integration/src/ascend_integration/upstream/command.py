@@ -20,11 +20,12 @@ def run(
     from ascend_integration.upstream.runner import run_groups  # imports torch and transformers
 
     try:
-        selected = read_selection().named(groups or [])
+        selection = read_selection()
+        selected = selection.named(groups or [])
     except ValueError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from error
-    run_groups(selected, again)
+    run_groups(selected, selection.adaptations, again)
 
 
 @app.command()

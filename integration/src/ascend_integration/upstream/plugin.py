@@ -57,11 +57,12 @@ def _captured(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     """A file that cannot be imported counts as one test."""
-    if report.failed or report.skipped:
-        failed = "failed" if report.failed else "skipped"
-        lines = [line for line in str(report.longrepr).splitlines() if line.strip()]
-        error = next((line for line in reversed(lines) if line.startswith("E ")), lines[-1] if lines else "")
-        _write({"id": report.nodeid, "outcome": failed, "error": error.removeprefix("E").strip()[:LONGEST]})
+    if report.skipped:
+        _write({"id": report.nodeid, "outcome": "skipped", "error": report.longrepr[2]})
+    elif report.failed:
+        lines = [line[1:].strip() for line in str(report.longrepr).splitlines() if line.startswith("E ")]
+        error = " ".join(lines) or str(report.longrepr).strip()
+        _write({"id": report.nodeid, "outcome": "failed", "error": error[:LONGEST]})
 
 
 @pytest.hookimpl(trylast=True)

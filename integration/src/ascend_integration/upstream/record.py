@@ -1,6 +1,7 @@
 """What each test of vLLM showed: passed, failed or not applicable, and why."""
 
 import json
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,9 @@ from ascend_integration.upstream.selection import FOLDER, Reason, Selection
 
 RECORD = FOLDER / "record.json"
 UNEXPLAINED = "cause not known"
+# Folders of the machine that ran the tests, and addresses of objects, are nobody's business and differ every time.
+_FOLDERS = re.compile(r"(?<![\w:/])(?:/[\w.@+=-]+)+/(?=[\w.@+=-])")
+_ADDRESS = re.compile(r"\bat 0x[0-9a-f]+")
 
 
 class Outcome(StrEnum):
@@ -44,6 +48,10 @@ class Result:
         return self.test.split("[", 1)[0]
 
 
+def _general(text: str) -> str:
+    return _ADDRESS.sub("at …", _FOLDERS.sub("…/", text))
+
+
 def _first(reasons: tuple[Reason, ...], line: dict[str, Any]) -> str | None:
     return next((reason.reason for reason in reasons if reason.applies_to(line)), None)
 
@@ -59,9 +67,9 @@ def result_of(test: str, lines: list[dict[str, Any]], selection: Selection) -> R
         # An engine's process says more of what went wrong than its caller, which knows only that it ended.
         if logged := [text for text in line.get("logged", ()) if text != error]:
             error += f" (logged: {logged[0]})"
-        return Result(name, Outcome.FAILED, _first(selection.causes, line) or UNEXPLAINED, error)
+        return Result(name, Outcome.FAILED, _first(selection.causes, line) or UNEXPLAINED, _general(error))
     if line := by_outcome.get("skipped"):
-        reason = line.get("error", "").removeprefix("Skipped: ")
+        reason = _general(line.get("error", "").removeprefix("Skipped:").strip()) or "no reason given"
         return Result(name, Outcome.NOT_APPLICABLE, _first(selection.needs, line) or f"vLLM leaves it out: {reason}")
     return Result(name, Outcome.PASSED if "passed" in by_outcome else Outcome.NOT_RUN)
 

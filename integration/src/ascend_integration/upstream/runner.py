@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from ascend_integration.checkpoints.cache import default_cache_root
 from ascend_integration.upstream.hub import stand_in_home
 from ascend_integration.upstream.plugin import DONE, OUTCOMES
-from ascend_integration.upstream.sdist import fetch_test_requirements, fetch_tests
-from ascend_integration.upstream.selection import Group
+from ascend_integration.upstream.sdist import adapted_tests, fetch_test_requirements
+from ascend_integration.upstream.selection import Adaptation, Group
 
 # After this the process is stuck where pytest's own limit does not reach it.
 GRACE_SECONDS = 60
@@ -112,9 +113,19 @@ def run_group(group: Group, root: Path, variables: dict[str, str], folder: Path)
             stream_of_lines.write(json.dumps(line) + "\n")
 
 
-def run_groups(groups: tuple[Group, ...], again: bool) -> None:
+def _exit_on_termination() -> None:
+    """Let SIGTERM end this process as an exception, so that the tests' processes, a session of their own, end too."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def run_groups(groups: tuple[Group, ...], adaptations: tuple[Adaptation, ...], again: bool) -> None:
     """Run the groups and print a line for each; `again` forgets their outcomes first."""
-    root, packages, home = fetch_tests(), fetch_test_requirements(), stand_in_home()
+    _exit_on_termination()
+    root, packages, home = adapted_tests(adaptations), fetch_test_requirements(), stand_in_home()
     variables, folder = environment(home, packages, root), outcomes_folder()
     for group in groups:
         if again:

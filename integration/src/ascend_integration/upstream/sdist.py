@@ -1,7 +1,9 @@
 """vLLM's source distribution and what its tests import beside vLLM, fetched by pip into the user's cache."""
 
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -9,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from ascend_integration.checkpoints.cache import default_cache_root, file_digest, make_once
+from ascend_integration.upstream.selection import Adaptation
 
 VERSION = "0.23.0"
 SHA256 = "760269db3d9611e12e524681df1bca0977d5d2f5fcb4481cc34d33efc4ae7ff5"
@@ -58,6 +61,29 @@ def fetch_tests(cache_root: Path | None = None) -> Path:
             unpack(archive, target)
 
     return make_once(folder, fill)
+
+
+def adapt(root: Path, adaptations: tuple[Adaptation, ...]) -> None:
+    """Replace what the adaptations name in the files below `root`; `ValueError` where a file lacks it."""
+    for adaptation in adaptations:
+        for name in adaptation.files:
+            path = root / "tests" / name
+            text = path.read_text()
+            if adaptation.old not in text:
+                raise ValueError(f"{name} has no {adaptation.old!r}, which selection.toml replaces; mend the entry")
+            path.write_text(text.replace(adaptation.old, adaptation.new))
+
+
+def adapted_tests(adaptations: tuple[Adaptation, ...], cache_root: Path | None = None) -> Path:
+    """The folder with vLLM's `tests` after the adaptations."""
+    source = fetch_tests(cache_root)
+    digest = hashlib.sha256(repr(adaptations).encode()).hexdigest()[:16]
+
+    def fill(target: Path) -> None:
+        shutil.copytree(source, target, dirs_exist_ok=True)
+        adapt(target, adaptations)
+
+    return make_once(source.parent / f"adapted-{digest}", fill)
 
 
 def fetch_test_requirements(cache_root: Path | None = None) -> Path:

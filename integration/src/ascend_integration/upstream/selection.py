@@ -27,6 +27,23 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Adaptation:
+    """A place where the tests know the platforms that there are, and where ours is put beside them.
+
+    Attributes:
+        why: what it does and why that leaves the tests' meaning.
+        files: below `tests`.
+        old: the text that is replaced, everywhere in these files.
+        new: the text in its place.
+    """
+
+    why: str
+    files: tuple[str, ...]
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
 class Reason:
     """Why tests are not applicable, or why they fail.
 
@@ -64,11 +81,13 @@ class Selection:
 
     Attributes:
         groups: what is run.
+        adaptations: what is changed in the tests.
         needs: what tests need that is not here, so that they say nothing about an NPU; the first that applies counts.
         causes: why a test that does say something fails.
     """
 
     groups: tuple[Group, ...]
+    adaptations: tuple[Adaptation, ...]
     needs: tuple[Reason, ...]
     causes: tuple[Reason, ...]
 
@@ -90,4 +109,7 @@ def read_selection(path: Path = SELECTION) -> Selection:
         tuple(Reason(**{**entry, "tests": tuple(entry.get("tests", ("*",)))}) for entry in content.get(kind, ()))
         for kind in ("needs", "causes")
     )
-    return Selection(groups, needs, causes)
+    adaptations = tuple(
+        Adaptation(**{**entry, "files": tuple(entry["files"])}) for entry in content.get("adaptations", ())
+    )
+    return Selection(groups, adaptations, needs, causes)
