@@ -58,7 +58,9 @@ def _captured(report: pytest.TestReport | pytest.CollectReport) -> str:
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     """A file that cannot be imported counts as one test."""
     if report.skipped:
-        _write({"id": report.nodeid, "outcome": "skipped", "error": report.longrepr[2]})
+        # pytest gives a skip as file, line and reason.
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        _write({"id": report.nodeid, "outcome": "skipped", "error": reason})
     elif report.failed:
         lines = [line[1:].strip() for line in str(report.longrepr).splitlines() if line.startswith("E ")]
         error = " ".join(lines) or str(report.longrepr).strip()
