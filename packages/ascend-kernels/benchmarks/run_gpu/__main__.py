@@ -16,12 +16,13 @@ import torch
 import triton
 
 import ascend_kernels
-from run_gpu import activation, batch_invariant, lora, memory, moe, norm, rope, sampling, spec_decode
+from run_gpu import activation, attention, batch_invariant, lora, memory, moe, norm, rope, sampling, spec_decode
 from run_gpu.measure import copy_rate, host_time, line, table
 
 FAMILIES = {
     "norm": norm.cases,
     "activation": activation.cases,
+    "attention": attention.cases,
     "rope": rope.cases,
     "moe": moe.cases,
     "lora": lora.cases,

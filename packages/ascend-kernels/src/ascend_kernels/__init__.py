@@ -13,6 +13,8 @@ from ascend_kernels.ops.activation.swiglu import swiglu
 from ascend_kernels.ops.activation.swiglu_quant import swiglu_quant
 from ascend_kernels.ops.activation.swiglustep import swiglustep
 from ascend_kernels.ops.attention.merge_attention import merge_attention
+from ascend_kernels.ops.attention.paged_decode_attention import paged_decode_attention
+from ascend_kernels.ops.attention.varlen_attention import varlen_attention
 from ascend_kernels.ops.batch_invariant.invariant_matmul import invariant_linear, invariant_matmul
 from ascend_kernels.ops.batch_invariant.invariant_rows import (
     invariant_log_softmax,
@@ -65,6 +67,8 @@ from ascend_kernels.ops.sampling.scale_logits import scale_logits
 from ascend_kernels.ops.sampling.token_counts import token_counts
 from ascend_kernels.ops.sampling.token_logprobs import token_logprobs
 from ascend_kernels.ops.sampling.top_k_top_p import top_k_top_p
+from ascend_kernels.ops.sparse.block_sparse_attention import block_sparse_attention
+from ascend_kernels.ops.sparse.indexer_scores import indexer_scores, top_blocks
 from ascend_kernels.ops.spec_decode.context_parallel_slots import context_parallel_slots
 from ascend_kernels.ops.spec_decode.entropy import entropy
 from ascend_kernels.ops.spec_decode.expand_requests import expand_requests
@@ -83,6 +87,7 @@ __all__ = [
     "batch_invariant",
     "batched_copy",
     "batched_memcpy",
+    "block_sparse_attention",
     "causal_conv1d",
     "causal_conv1d_update",
     "chunk_delta_h",
@@ -105,6 +110,7 @@ __all__ = [
     "grammar_bitmask",
     "grouped_matmul",
     "gumbel_argmax",
+    "indexer_scores",
     "invariant_linear",
     "invariant_log_softmax",
     "invariant_matmul",
@@ -128,6 +134,7 @@ __all__ = [
     "ngram_drafts",
     "pack_int4",
     "padded_inputs",
+    "paged_decode_attention",
     "parallel_draft_inputs",
     "probabilities",
     "qk_square_means",
@@ -149,7 +156,9 @@ __all__ = [
     "swiglustep",
     "token_counts",
     "token_logprobs",
+    "top_blocks",
     "top_k_top_p",
     "topk_routing",
+    "varlen_attention",
     "wy_fast",
 ]

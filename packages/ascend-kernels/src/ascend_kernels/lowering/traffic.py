@@ -309,6 +309,16 @@ class _Program:
         offset, sizes, strides = ([self.value(part) for part in _list(text)] for text in found.groups())
         self.set(operation, replace(memory, sizes=tuple(sizes), offset=offset[0], strides=tuple(strides)))
 
+    def view(self, operation: Operation) -> None:
+        """A part of the workspace, through which matrix and vector cores hand each other tiles."""
+        memory = self.operands(operation)[0]
+        found = _search(r" to memref<((?:\d+x)+)(\w+)", operation.text)
+        if not isinstance(memory, Memory) or found is None:
+            self.set(operation, None)
+            return
+        sizes = tuple(int(size) for size in found[1].split("x")[:-1])
+        self.set(operation, replace(memory, sizes=sizes, element=_BYTES[found[2]], offset=None, strides=None))
+
     def address(self, operation: Operation) -> None:
         """Global memory at an address that the kernel has read or computed; a tile on chip is none."""
         kind = operation.text.split(" : ")[1]
@@ -395,6 +405,7 @@ _HANDLERS: dict[str, Callable[[_Program, Operation], None]] = {
     "memref.reinterpret_cast": _Program.reinterpret,
     "memref.extract_strided_metadata": _Program.metadata,
     "hivm.hir.pointer_cast": _Program.address,
+    "memref.view": _Program.view,
     "memref.load": _Program.load_scalar,
     "memref.store": _Program.store_scalar,
     "func.call": _Program.call,

@@ -1,0 +1,1 @@
+"""What the attention operators share: a tile of keys at a time, and the definition."""

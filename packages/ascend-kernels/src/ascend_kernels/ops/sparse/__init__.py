@@ -1,0 +1,1 @@
+"""Operators of attention over a selection of keys."""
