@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,3 +119,15 @@ class TestPrefixCaching:
         assert pooled.cached_tokens(first) == 0
         assert pooled.cached_tokens(second) == SHARED_PREFIX
         assert_all_close(pooled.results([second]), pooled.expected[-1:])
+
+
+def test_the_head_of_a_classifier_in_bfloat16_is_in_float32(tmp_path: Path, prompts: list[list[int]]):
+    """vLLM documents it; its own test_auto_prefix_cache_support shows a platform that rounds logits instead."""
+    family = POOLING_MODELS["qwen3-classifier"]
+    folder = family.save(tmp_path / family.name)
+    with in_process_engine(str(folder), dtype="bfloat16", **WHOLE_PROMPTS) as llm:
+        raw = PoolingParams(use_activation=False)
+        (output,) = llm.encode([{"prompt_token_ids": prompts[0]}], raw, pooling_task="classify", use_tqdm=False)
+    logits = output.outputs.data
+    assert logits.dtype is torch.float32
+    assert not torch.equal(logits, logits.bfloat16().float())

@@ -53,6 +53,14 @@ def test_a_float32_checkpoint_runs_in_bfloat16_by_itself(make_config: Any, model
     assert make_config(model=model_folder(torch_dtype="float32")).model_config.dtype is torch.bfloat16
 
 
+@pytest.mark.parametrize(("runner", "head"), [("pooling", torch.float32), ("generate", torch.bfloat16)])
+def test_heads_of_pooling_models_are_in_float32_as_vllm_documents(
+    make_config: Any, runner: str, head: torch.dtype
+) -> None:
+    model = make_config(runner=runner, dtype="bfloat16").model_config
+    assert (model.dtype, model.head_dtype) == (torch.bfloat16, head)
+
+
 def test_an_explicit_v2_runner_is_refused(make_config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "1")
     with pytest.raises(ValueError, match=r"VLLM_USE_V2_MODEL_RUNNER=1 .* unset the variable or set it to 0"):
