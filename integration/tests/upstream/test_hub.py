@@ -1,5 +1,6 @@
 """Models are found by their published names through huggingface_hub's own look-up in its cache, offline."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ def test_a_model_has_its_architecture_and_length_under_every_name(home: Path, na
     folder = Path(snapshot_download(name, cache_dir=home / "hub", local_files_only=True))
     config = AutoConfig.from_pretrained(folder)
     assert (config.model_type, config.max_position_embeddings) == ("bert", 64)
+    assert "num_key_value_heads" not in json.loads((folder / "config.json").read_text())
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert tokenizer.decode(tokenizer.encode("Hello, world")) == "Hello, world"
     assert tokenizer.model_max_length == 64

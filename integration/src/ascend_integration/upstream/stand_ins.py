@@ -63,7 +63,7 @@ class StandIn:
         model_type: transformers' name of the configuration.
         task: a key of `LOADERS`.
         context: the longest sequence.
-        settings: what the configuration has beyond the common sizes.
+        settings: what the configuration has beyond the common sizes, None for what it does not have.
         pooling: how sentence-transformers pools its tokens ("mean", "cls" or "lasttoken"), or None.
         longest: what sentence-transformers cuts sequences to, or None.
     """
@@ -79,8 +79,9 @@ class StandIn:
     def save(self, folder: Path) -> None:
         """Write checkpoint, tokenizer and pooling into `folder`; the weights are the same every time."""
         torch.manual_seed(0)
+        sizes = {**_SIZES, "max_position_embeddings": self.context, **self.settings}
         config = AutoConfig.for_model(
-            self.model_type, **{**_SIZES, "max_position_embeddings": self.context, **self.settings}
+            self.model_type, **{name: value for name, value in sizes.items() if value is not None}
         )
         model = LOADERS[self.task].from_config(config)
         unsettle(model)

@@ -41,7 +41,7 @@ class AscendPlatform(Platform):
 
     @property
     def supported_dtypes(self) -> list[torch.dtype]:
-        """What the SoC takes, and float32; the first stands in where a model's own dtype is ``auto`` and not among them.
+        """What the SoC takes, and float32; the first stands in where a model's own is not among them.
 
         vLLM computes the heads of pooling models in float32 where the platform lists it, else in the model's dtype,
         with classes and scores rounded to it. A model as a whole in float32 is refused later (``check_dtype``).
