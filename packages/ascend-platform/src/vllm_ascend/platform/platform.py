@@ -196,8 +196,8 @@ class AscendPlatform(Platform):
 
     @classmethod
     def is_sleep_mode_available(cls) -> bool:
-        """Not yet."""
-        return False
+        """The worker frees the memory of weights and KV cache, and takes it again."""
+        return True
 
     @classmethod
     def support_hybrid_kv_cache(cls) -> bool:

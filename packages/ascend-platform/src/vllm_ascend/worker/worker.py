@@ -9,10 +9,13 @@ from typing import Any
 
 import torch
 import torch_npu  # noqa: F401  registers the npu device and its operators
+from torch import nn
+from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import VllmConfig
 from vllm.logger import init_logger
 from vllm.platforms import current_platform
 from vllm.utils.mem_utils import MemorySnapshot, format_gib
+from vllm.utils.platform_utils import is_pin_memory_available
 from vllm.utils.torch_utils import set_random_seed
 from vllm.v1.utils import report_usage_stats
 from vllm.v1.worker.gpu_worker import Worker, init_worker_distributed_environment
@@ -21,13 +24,9 @@ from vllm.v1.worker.workspace import init_workspace_manager
 
 from vllm_ascend.patch import apply_patches
 from vllm_ascend.plugins import commit_layers
+from vllm_ascend.worker.sleeping import KV_CACHE, WEIGHTS, SleepingMemory, tensors_in
 
 logger = init_logger(__name__)
-
-SLEEP_MESSAGE = (
-    "sleep mode is not available: it needs an allocator that can unmap device memory, which this vllm-ascend does not "
-    "have yet; start without enable_sleep_mode"
-)
 
 
 class AscendWorker(Worker):
@@ -41,10 +40,9 @@ class AscendWorker(Worker):
         distributed_init_method: str,
         is_driver_worker: bool = False,
     ) -> None:
-        if vllm_config.model_config.enable_sleep_mode:
-            raise NotImplementedError(SLEEP_MESSAGE)
         apply_patches("worker")
         super().__init__(vllm_config, local_rank, rank, distributed_init_method, is_driver_worker)
+        self.sleeping = SleepingMemory(is_pin_memory_available())
 
     def init_device(self) -> None:
         """Take the NPU of this rank, join the process groups, measure free memory and make the runner."""
@@ -104,11 +102,49 @@ class AscendWorker(Worker):
         return replica * devices
 
     def _maybe_get_memory_pool_context(self, tag: str) -> AbstractContextManager[None]:
-        # Weights and KV cache come from torch's caching allocator; only sleep mode would need pools of its own.
+        # Weights and KV cache come from torch's caching allocator; sleep mode needs no pools of its own.
         return nullcontext()
 
     def sleep(self, level: int = 1) -> None:
-        raise NotImplementedError(SLEEP_MESSAGE)
+        """Free the memory of weights and KV cache, and drop the graphs, which name its addresses.
+
+        Args:
+            level: 1 keeps the weights in host memory; 2 forgets them, for new ones to be loaded after waking. Buffers
+                stay where they are, the contents of the KV cache are lost.
+
+        Raises:
+            ValueError: the level is another.
+        """
+        if level not in (1, 2):
+            raise ValueError(f"sleep level {level} is not possible; 1 keeps the weights in host memory, 2 forgets them")
+        CUDAGraphWrapper.clear_all_graphs()
+        runner = self.model_runner
+        models = [runner.get_model(), getattr(getattr(runner, "drafter", None), "model", None)]
+        weights = [weight for model in models if isinstance(model, nn.Module) for weight in model.parameters()]
+        torch.npu.synchronize()
+        freed = self.sleeping.sleep(WEIGHTS, weights, keep=level == 1)
+        freed += self.sleeping.sleep(KV_CACHE, tensors_in(runner.kv_caches), keep=False)
+        gc.collect()
+        torch.npu.empty_cache()
+        logger.info("Asleep at level %d: %s GiB of device memory freed", level, format_gib(freed))
 
     def wake_up(self, tags: list[str] | None = None) -> None:
-        raise NotImplementedError(SLEEP_MESSAGE)
+        """Take the memory again; once nothing sleeps any more, capture the graphs anew.
+
+        Args:
+            tags: ``weights``, ``kv_cache`` or both; None for both.
+
+        Raises:
+            ValueError: a tag is another.
+        """
+        known = [WEIGHTS, KV_CACHE]
+        if unknown := set(tags or ()) - set(known):
+            raise ValueError(f"wake-up tags {sorted(unknown)} are unknown; use {' and '.join(known)}, or none for both")
+        asleep = bool(self.sleeping.tags)
+        for tag in known if tags is None else tags:
+            self.sleeping.wake(tag)
+        if not asleep or self.sleeping.tags:
+            return
+        self.model_runner.post_kv_cache_wake_up()
+        if not self.model_config.enforce_eager:
+            self.model_runner.capture_model()
