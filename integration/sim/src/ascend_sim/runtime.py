@@ -20,7 +20,7 @@ def install() -> int:
     """Install the kernels behind torch_npu's device. Returns the number of operators answered."""
     import torch
 
-    from ascend_sim import distributed, references
+    from ascend_sim import distributed, references, torchvision
 
     assert preload.BUILD is not None
     for library in (location.DISPATCH, location.REFERENCES):
@@ -29,6 +29,7 @@ def install() -> int:
     if settings().order != "off":
         torch.ops.ascend_sim.set_order(settings().order, settings().seed)
     distributed.install()
+    torchvision.install()
     if settings().chrome_trace:
         path = Path(settings().chrome_trace).absolute()
         torch.ops.ascend_sim.trace_start(str(path.with_name(f"{path.stem}.{os.getpid()}{path.suffix}")))
