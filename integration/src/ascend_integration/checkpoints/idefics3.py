@@ -1,8 +1,4 @@
-"""A tiny random vision-language model with the processor that turns text and images into its inputs.
-
-Idefics3, because its processor and vLLM's module of it do without torchvision, whose released wheel does not import
-beside the CPU build of torch: most others cannot even be inspected without it.
-"""
+"""A tiny random Idefics3 with the processor that turns text and images into its inputs."""
 
 from pathlib import Path
 
@@ -40,7 +36,7 @@ def processor() -> Idefics3Processor:
     return Idefics3Processor(images, tokenizer, image_seq_len=(PIXELS // PATCH // MERGED) ** 2)
 
 
-def save_vision_model(folder: Path) -> Path:
+def save_idefics3(folder: Path) -> Path:
     """Write model and processor into `folder` and return it; the weights are the same every time."""
     torch.manual_seed(0)
     config = Idefics3Config(

@@ -1,9 +1,10 @@
-"""Greedy continuations of text with images, as transformers computes them."""
+"""Greedy continuations of text with images and videos, as transformers computes them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedModel, ProcessorMixin
@@ -13,10 +14,14 @@ from ascend_integration.oracle.reference import Greedy
 
 @dataclass(frozen=True)
 class VisionPrompt:
-    """Text with one placeholder per image, and the images in their order."""
+    """Text with one placeholder per image or video, each kind in its order.
+
+    A video is its frames, uint8 `[frames, height, width, 3]`; none is left out.
+    """
 
     text: str
     images: list[Image.Image] = field(default_factory=list)
+    videos: list[np.ndarray] = field(default_factory=list)
 
 
 class VisionReference:
@@ -32,11 +37,19 @@ class VisionReference:
         model = AutoModelForImageTextToText.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
         return cls(model, AutoProcessor.from_pretrained(folder))
 
+    def inputs(self, prompt: VisionPrompt) -> dict[str, Any]:
+        """What the model is given for `prompt`."""
+        media: dict[str, Any] = {}
+        if prompt.images:
+            media["images"] = prompt.images
+        if prompt.videos:
+            media |= {"videos": prompt.videos, "do_sample_frames": False}
+        return dict(self.processor(text=[prompt.text], return_tensors="pt", **media))
+
     @torch.inference_mode()
     def greedy(self, prompt: VisionPrompt, new_tokens: int) -> Greedy:
         """Exactly `new_tokens` tokens after `prompt`."""
-        media: dict[str, Any] = {"images": prompt.images} if prompt.images else {}
-        inputs = self.processor(text=[prompt.text], return_tensors="pt", **media)
+        inputs = self.inputs(prompt)
         output = self.model.generate(
             **inputs,
             do_sample=False,

@@ -29,12 +29,17 @@ def warnings_of_vllm(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Monke
         ({"attention_config": {"use_trtllm_attention": True}}, "attention_config.use_trtllm_attention", None),
         ({"calculate_kv_scales": True}, "cache_config.calculate_kv_scales", False),
         (
+            {"compilation_config": {"cudagraph_mm_encoder": True}},
+            "compilation_config.cudagraph_mm_encoder",
+            False,
+        ),
+        (
             {"compilation_config": {"pass_config": {"fuse_norm_quant": True}}},
             "compilation_config.pass_config.fuse_norm_quant",
             False,
         ),
     ],
-    ids=["dbo", "numa", "attention-backend", "trtllm", "kv-scales", "pass"],
+    ids=["dbo", "numa", "attention-backend", "trtllm", "kv-scales", "encoder-graphs", "pass"],
 )
 def test_it_is_reset_with_one_warning(
     make_config: Any, warnings_of_vllm: pytest.LogCaptureFixture, arguments: dict[str, Any], path: str, neutral: object

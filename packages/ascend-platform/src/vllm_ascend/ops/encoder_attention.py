@@ -13,6 +13,11 @@ _HOST_ENDS = WeakIdKeyDictionary()
 """What was read from the device, by the tensor it was read from and its version: all layers share few tensors."""
 
 
+def _version(tensor: torch.Tensor) -> int:
+    """Changes when ``tensor`` is written. Tensors made in inference mode have none; only their maker writes them."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 def sequence_ends(cu_seqlens: torch.Tensor) -> list[int]:
     """Where each sequence that has tokens ends.
 
@@ -20,10 +25,10 @@ def sequence_ends(cu_seqlens: torch.Tensor) -> list[int]:
         cu_seqlens: cumulative lengths, 0 first. Read from the device once, however many layers ask.
     """
     version, ends = _HOST_ENDS.get(cu_seqlens, (None, None))
-    if ends is None or version != cu_seqlens._version:
+    if ends is None or version != _version(cu_seqlens):
         # Windows without patches, and padding, repeat an end; the operator wants sequences with tokens.
         ends = [end for end in dict.fromkeys(cu_seqlens.tolist()) if end]
-        _HOST_ENDS[cu_seqlens] = cu_seqlens._version, ends
+        _HOST_ENDS[cu_seqlens] = _version(cu_seqlens), ends
     return ends
 
 

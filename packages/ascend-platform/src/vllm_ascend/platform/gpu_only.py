@@ -52,6 +52,9 @@ RESET: tuple[GpuOption, ...] = (
     GpuOption("observability_config.enable_layerwise_nvtx_tracing", False, "NVTX ranges are read by CUDA tools"),
     GpuOption("cache_config.calculate_kv_scales", False, "the KV cache is not quantised"),
     GpuOption("compilation_config.use_inductor_graph_partition", False, "there is no Inductor for NPU"),
+    GpuOption(
+        "compilation_config.cudagraph_mm_encoder", False, "attention of vision encoders takes its lengths on the host"
+    ),
     *(GpuOption(f"compilation_config.pass_config.{it}", False, "it is a pass of Inductor") for it in INDUCTOR_PASSES),
     GpuOption("attention_config.backend", None, "the SoC family decides the attention backend"),
     GpuOption("attention_config.flash_attn_version", None, "it chooses a CUDA kernel"),
