@@ -1,9 +1,9 @@
 """torchvision beside the CPU build of torch: its Python part, where its compiled extension cannot be loaded.
 
-torch_npu works with the CPU build of torch, registries hold torchvision's CUDA build, and the extension of that one does
-not load beside it. `import torchvision` then ends at its first use of an operator that nobody has defined, although what
-models need of it, the transforms, is Python over torch's own operators. Here the operators are declared by their schemas,
-so that the import succeeds; calling one is an error that says why and what to install.
+torch_npu works with the CPU build of torch, registries hold torchvision's CUDA build, whose extension does not load
+beside it. `import torchvision` then ends at its first use of an operator that nobody has defined, although what models
+need of it, the transforms, is Python over torch's own operators. Here the operators are declared by their schemas, so
+that the import succeeds; calling one is an error that says why and what to install.
 """
 
 import functools

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ascend_integration.checkpoints.adapters import save_adapter
 from ascend_integration.checkpoints.cache import default_cache_root, make_once
+from ascend_integration.checkpoints.idefics3 import save_idefics3
 from ascend_integration.checkpoints.smollm2 import smollm2_checkpoint
-from ascend_integration.checkpoints.vision import save_vision_model
 from ascend_integration.upstream.stand_ins import STAND_INS, StandIn
 
 # What a name stands for beside the tiny random models: SmolLM2 itself, where a test needs words.
@@ -60,7 +60,7 @@ def write_hub(home: Path, stand_ins: tuple[StandIn, ...], adapters: Mapping[str,
     for name in SMOLLM2:
         _add(hub, name, _copy_of(smollm2_checkpoint()))
     for name in WITH_IMAGES:
-        _add(hub, name, save_vision_model)
+        _add(hub, name, save_idefics3)
 
 
 def _save_adapter(base: Path, folder: Path, merged: Path, seed: int) -> None:

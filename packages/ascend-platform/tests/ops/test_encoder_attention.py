@@ -61,3 +61,13 @@ def test_lengths_are_read_from_the_device_once() -> None:
     assert not counts
     ends.copy_(torch.tensor([0, 1, 5], dtype=torch.int32))
     assert sequence_ends(ends) == [1, 5]
+
+
+def test_lengths_made_in_inference_mode_are_read_once_too() -> None:
+    """As vision towers of the Qwen family make them in serving."""
+    with torch.inference_mode():
+        ends = torch.tensor([0, 3, 5], dtype=torch.int32, device="npu")
+    assert sequence_ends(ends) == [3, 5]
+    with instruments.counting() as counts:
+        assert sequence_ends(ends) == [3, 5]
+    assert not counts

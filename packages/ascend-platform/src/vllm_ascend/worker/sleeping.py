@@ -54,7 +54,7 @@ class SleepingMemory:
         return list(self._asleep)
 
     def sleep(self, tag: str, tensors: Iterable[torch.Tensor], *, keep: bool) -> int:
-        """Free the memory of ``tensors``, with its contents kept on the host or lost. Does nothing if it sleeps already.
+        """Free the memory of ``tensors``, with its contents kept on the host or lost. Does nothing if asleep already.
 
         Returns:
             How many bytes were freed.
