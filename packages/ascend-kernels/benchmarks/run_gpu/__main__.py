@@ -16,7 +16,7 @@ import torch
 import triton
 
 import ascend_kernels
-from run_gpu import activation, attention, batch_invariant, lora, memory, moe, norm, rope, sampling, spec_decode
+from run_gpu import activation, attention, batch_invariant, lora, memory, moe, norm, rope, sampling, sparse, spec_decode
 from run_gpu.measure import copy_rate, host_time, line, table
 
 FAMILIES = {
@@ -29,6 +29,7 @@ FAMILIES = {
     "memory": memory.cases,
     "batch_invariant": batch_invariant.cases,
     "sampling": sampling.cases,
+    "sparse": sparse.cases,
     "spec_decode": spec_decode.cases,
 }
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import torch
+
 MAX_PROGRAMS = 65535
 """Largest product of grid dimensions on Ascend; more work is covered by a grid-stride loop."""
 
@@ -74,9 +76,23 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) 
     if _record is not None:
         _record.append(Launch(kernel, grid, arguments, options))
         return
-    if not ASCEND_OPTIONS.isdisjoint(options) and not _compiled_for_ascend(kernel.__class__):
-        options = {name: value for name, value in options.items() if name not in ASCEND_OPTIONS}
-    kernel[grid](*arguments, **options)
+    kernel[grid](*arguments, **_options_for(kernel, options))
+
+
+def compile_launch(recorded: Launch) -> None:
+    """Compile what a recorded launch needs, for the active device, and run nothing.
+
+    Its tensors may be on ``meta``: their addresses count as multiples of 16, as those of fresh tensors are.
+    """
+    arguments = [argument.dtype if isinstance(argument, torch.Tensor) else argument for argument in recorded.arguments]
+    recorded.kernel.warmup(*arguments, grid=recorded.grid, **_options_for(recorded.kernel, recorded.options))
+
+
+def _options_for(kernel: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a launch that the kernel's compiler takes."""
+    if ASCEND_OPTIONS.isdisjoint(options) or _compiled_for_ascend(kernel.__class__):
+        return options
+    return {name: value for name, value in options.items() if name not in ASCEND_OPTIONS}
 
 
 @cache

@@ -145,6 +145,8 @@ def test_splits_keep_cores_busy_within_the_grid() -> None:
     assert plan_splits(cuda_target(132), 70_000, 1, 1, 16, 100).programs == 65535
     plans = [plan_splits(ASCEND_910B1, rows, 8, 4, 16, 64) for rows in (1, 3, 32)]
     assert [(plan.splits, plan.programs) for plan in plans] == [(3, 24), (1, 24), (1, 24)]
+    # 25 programs on 24 cores would take two rounds.
+    assert plan_splits(ASCEND_910B1, 5, 1, 4, 16, 1000).tasks == 20
     # Four tiles at least, and heads in pieces.
     assert [plan_splits(ASCEND_910B1, 1, 1, 40, 16, tiles).splits for tiles in (1, 9, 1000)] == [1, 3, 8]
 

@@ -36,7 +36,8 @@ def plan_splits(target: Target, rows: int, kv_heads: int, group: int, tile_rows:
     cuda = target.kind == "cuda"
     pieces = ceil_div(group, tile_rows)
     work = rows * kv_heads * pieces
-    wanted = ceil_div((2 if cuda else 1) * target.cube_cores, work)
+    # Rounded down: a program too many would have all others wait for a second round.
+    wanted = (2 if cuda else 1) * target.cube_cores // work
     splits = max(1, min(wanted, ceil_div(most_tiles, FEWEST_TILES), MOST_SPLITS))
     tasks = work * splits
     return SplitPlan(min(tasks, MAX_PROGRAMS if cuda else target.cube_cores), tasks, pieces, splits)
