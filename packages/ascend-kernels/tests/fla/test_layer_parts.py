@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import ascend_kernels
+from ascend_kernels.ops.fla.gdn_gating.plan import plan_gdn_gating
+from ascend_kernels.target import ASCEND_910B1, Target, cuda_target
 from ascend_kernels.testing import IMPLEMENTATIONS, assert_close, guarded, opcheck, run
 
 
@@ -87,3 +89,11 @@ def test_operators_are_well_formed() -> None:
 def test_projections_of_the_wrong_width_are_refused() -> None:
     with pytest.raises(ValueError, match="make rows of 80 and 8; given are 81 and 8"):
         ascend_kernels.qkvzba_split(randn(3, 81), randn(3, 8), 2, 4, 8, 6)
+
+
+@pytest.mark.parametrize(("target", "most"), [(ASCEND_910B1, 48), (cuda_target(132), 65535)], ids=["ascend", "cuda"])
+@pytest.mark.parametrize("tokens", [1, 65_535, 65_536, 2_000_000])
+def test_gates_of_every_token_are_in_one_tile_within_the_grid(target: Target, most: int, tokens: int) -> None:
+    plan = plan_gdn_gating(tokens, 32, target)
+    assert plan.programs == min(plan.tasks, most)
+    assert (plan.tasks - 1) * plan.rows < tokens <= plan.tasks * plan.rows
