@@ -13,6 +13,10 @@ SECONDS = 400
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 
 
+EXPERT_PARALLEL = {"tensor_parallel_size": 2, "enable_expert_parallel": True}
+ALL_TO_ALL = {"allow_float32": True, "moe": {"exchange": "all_to_all"}}
+
+
 def shows(family: str, feature: str) -> pytest.MarkDecorator:
     return pytest.mark.supports(family, feature, "transformers, greedy tokens")
 
@@ -27,9 +31,10 @@ def shows(family: str, feature: str) -> pytest.MarkDecorator:
         pytest.param("gemma3", {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, marks=pytest.mark.slow),
         pytest.param("glm4-moe", {"tensor_parallel_size": 2}, marks=pytest.mark.slow),
         # Data parallel replicas with expert parallelism are in the fast suite.
-        pytest.param("gpt-oss", {"tensor_parallel_size": 2, "enable_expert_parallel": True}, marks=pytest.mark.slow),
+        pytest.param("gpt-oss", EXPERT_PARALLEL, marks=pytest.mark.slow),
+        pytest.param("glm4-moe", {**EXPERT_PARALLEL, "additional_config": ALL_TO_ALL}, marks=pytest.mark.slow),
     ],
-    ids=["tensor", "pipeline", "tensor-one-head", "tensor-and-pipeline", "tensor-of-experts", "expert"],
+    ids=["tensor", "pipeline", "tensor-one-head", "tensor-and-pipeline", "tensor-of-experts", "expert", "all-to-all"],
 )
 def test_tokens_are_those_of_one_device(tmp_path, case, family, parallel):
     model = case(family)

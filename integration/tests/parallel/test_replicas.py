@@ -9,6 +9,9 @@ SECONDS = 400
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 
 
+ALL_TO_ALL = {"allow_float32": True, "moe": {"exchange": "all_to_all"}}
+
+
 def placed(requests, replicas):
     return [{**request, "replica": replica} for request, replica in zip(requests, replicas, strict=True)]
 
@@ -21,16 +24,18 @@ def shows(family: str, feature: str) -> pytest.MarkDecorator:
     ("family", "parallel"),
     [
         pytest.param("llama", {}, marks=shows("llama", "data parallel, an idle replica")),
-        # Half of the experts on each replica: an idle one still computes its experts for the other's tokens.
+        # Half of the experts on each replica: an idle one still computes its experts for the other's tokens. Steps from
+        # graphs exchange them by all-gather, the others by all-to-all.
         pytest.param(
             "glm4-moe",
-            {"enable_expert_parallel": True},
+            {"enable_expert_parallel": True, "additional_config": ALL_TO_ALL},
             marks=shows("glm4-moe", "data and expert parallel, an idle replica"),
         ),
+        pytest.param("glm4-moe", {"enable_expert_parallel": True}, marks=pytest.mark.slow),
         # Half of every expert.
         pytest.param("mixtral", {}, marks=pytest.mark.slow),
     ],
-    ids=["dense", "expert-parallel", "experts-in-halves"],
+    ids=["dense", "expert-parallel", "expert-parallel-all-gather", "experts-in-halves"],
 )
 def test_uneven_and_idle_replicas(tmp_path, case, family, parallel):
     model = case(family)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ascend_moe.vllm.config import MoEConfig
+
 if TYPE_CHECKING:
     from vllm_ascend.api import RegistrationContext
 
@@ -11,9 +13,12 @@ if TYPE_CHECKING:
 def register(context: RegistrationContext) -> None:
     """Claim vLLM's runner of mixture-of-experts layers, for the routing, and its method without quantisation.
 
+    The section ``moe`` of ``--additional-config`` is :class:`ascend_moe.vllm.config.MoEConfig`.
+
     Raises:
         ApiVersionError: the platform implements another contract.
     """
     context.require_api(1, 0)
+    context.config_section(MoEConfig)
     context.claim_layer("MoERunner", "ascend_moe.vllm.runner:AscendMoERunner")
     context.claim_layer("UnquantizedFusedMoEMethod", "ascend_moe.vllm.method:AscendUnquantizedFusedMoEMethod")

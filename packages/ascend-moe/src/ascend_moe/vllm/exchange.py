@@ -10,7 +10,7 @@ from vllm.forward_context import get_forward_context
 from vllm.model_executor.layers.fused_moe.config import FusedMoEParallelConfig, FusedMoEQuantConfig
 
 
-class _Exchange(mk.FusedMoEPrepareAndFinalizeModular):
+class Exchange(mk.FusedMoEPrepareAndFinalizeModular):
     """What all exchanges of tokens by rows have in common."""
 
     @property
@@ -31,7 +31,7 @@ class _Exchange(mk.FusedMoEPrepareAndFinalizeModular):
         return False
 
 
-class NoExchange(_Exchange):
+class NoExchange(Exchange):
     """Every token is already where its experts are: tensor parallel ranks hold the same tokens."""
 
     def num_dispatchers(self) -> int:
@@ -50,7 +50,7 @@ class NoExchange(_Exchange):
         defer_input_quant: bool = False,
     ) -> mk.PrepareResultType:
         """The tokens as they are, or times their weights."""
-        return _weighted(a1, topk_weights, apply_router_weight_on_input), None, None, None, None
+        return weighted(a1, topk_weights, apply_router_weight_on_input), None, None, None, None
 
     def finalize(
         self,
@@ -65,7 +65,7 @@ class NoExchange(_Exchange):
         weight_and_reduce_impl.apply(output, fused_expert_output, topk_weights, topk_ids, apply_router_weight_on_input)
 
 
-class AllGather(_Exchange):
+class AllGather(Exchange):
     """Every data parallel rank gets all tokens, computes its experts' share, and gets the sums of its tokens back.
 
     With sequence parallelism tokens are spread over the tensor parallel ranks too.
@@ -92,7 +92,7 @@ class AllGather(_Exchange):
         defer_input_quant: bool = False,
     ) -> mk.PrepareResultType:
         """All ranks' tokens, and their experts and weights."""
-        tokens = _weighted(a1, topk_weights, apply_router_weight_on_input)
+        tokens = weighted(a1, topk_weights, apply_router_weight_on_input)
         tokens, weights, experts = self._group().all_gatherv([tokens, topk_weights, topk_ids], 0, _sizes())
         return tokens, None, None, experts, weights
 
@@ -115,17 +115,17 @@ class AllGather(_Exchange):
         return get_ep_group() if self._sequence_parallel else get_dp_group()
 
 
-def make_exchange(parallel: FusedMoEParallelConfig) -> mk.FusedMoEPrepareAndFinalizeModular:
-    """The exchange that a layer with this parallel configuration needs."""
-    return AllGather(parallel) if parallel.dp_size > 1 else NoExchange()
-
-
 def _sizes() -> list[int]:
     """Tokens of every rank in this step."""
     return get_forward_context().dp_metadata.get_chunk_sizes_across_dp_rank()
 
 
-def _weighted(tokens: torch.Tensor, weights: torch.Tensor, on_input: bool) -> torch.Tensor:
+def weighted(tokens: torch.Tensor, weights: torch.Tensor, on_input: bool) -> torch.Tensor:
+    """Tokens times the weights of their experts, if the model wants them there, else as they are.
+
+    Raises:
+        ValueError: several experts a token, which get the same input.
+    """
     if not on_input:
         return tokens
     if weights.shape[1] != 1:

@@ -11,7 +11,7 @@ from vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method import Un
 from vllm.model_executor.utils import set_weight_attrs
 
 from ascend_moe.experts import bias_dtype
-from ascend_moe.vllm.exchange import make_exchange
+from ascend_moe.vllm.choice import exchange_of
 from ascend_moe.vllm.experts import GroupedMatmulExperts
 
 
@@ -24,6 +24,7 @@ class AscendUnquantizedFusedMoEMethod(UnquantizedFusedMoEMethod):
     def __init__(self, moe: FusedMoEConfig) -> None:
         super().__init__(moe)
         self.experts_cls = GroupedMatmulExperts
+        self._exchange = exchange_of(moe)
         supported, reason = GroupedMatmulExperts.is_supported_config(
             GroupedMatmulExperts, moe, None, None, GroupedMatmulExperts.activation_format()
         )
@@ -57,4 +58,4 @@ class AscendUnquantizedFusedMoEMethod(UnquantizedFusedMoEMethod):
             return
         self.moe_quant_config = self.get_fused_moe_quant_config(layer)
         experts = GroupedMatmulExperts(self.moe, self.moe_quant_config)
-        self.moe_kernel = mk.FusedMoEKernel(make_exchange(self.moe.moe_parallel_config), experts)
+        self.moe_kernel = mk.FusedMoEKernel(self._exchange, experts)
