@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from vllm.distributed.eplb.eplb_state import EplbLayerState
 from vllm.model_executor.layers.fused_moe.router.router_factory import create_fused_moe_router
 from vllm.model_executor.models.llama4 import Llama4MoE
 
@@ -101,6 +102,42 @@ def test_whoever_asked_vllms_router_sees_the_experts() -> None:
     stock.set_capture_fn(seen.append)
     _, experts = router.select_experts(HIDDEN.npu(), LOGITS.npu())
     assert [it.tolist() for it in seen] == [experts.tolist()]
+
+
+def balanced(logical: int, physical: int) -> EplbLayerState:
+    """Physical expert p holds logical expert p mod their number; the first ones have two replicas."""
+    replicas = torch.zeros(logical, 2, dtype=torch.int64)
+    replicas[:, 0] = torch.arange(logical)
+    replicas[: physical - logical, 1] = torch.arange(logical, physical)
+    counts = torch.ones(logical, dtype=torch.int64)
+    counts[: physical - logical] = 2
+    return EplbLayerState(
+        expert_load_view=torch.zeros(physical, dtype=torch.int32).npu(),
+        logical_to_physical_map=replicas.npu(),
+        logical_replica_count=counts.npu(),
+        should_record_tensor=torch.ones((), dtype=torch.bool).npu(),
+    )
+
+
+@pytest.mark.parametrize("even_load", [False, True], ids=["router", "even-load"])
+def test_physical_experts_where_experts_are_balanced(even_load: bool) -> None:
+    # va#8501, va#8864: the number of physical experts taken for that of logical ones. va#5933: no mapping at all.
+    state, seen = balanced(128, 130), []
+    stock = create_fused_moe_router(
+        top_k=8, global_num_experts=130, renormalize=True, eplb_state=state, indices_type_getter=lambda: torch.int32
+    )
+    router = AscendRouter.instead_of(stock, "layer", even_load=even_load)
+    router.set_capture_fn(seen.append)
+    logits = torch.randn(40, 128, generator=torch.Generator().manual_seed(2))
+    _, physical = router.select_experts(torch.zeros(40, 4).npu(), logits.npu())
+    (logical,) = (it.cpu() for it in seen)
+    assert logical.max() < 128
+    assert (physical.cpu() % 128 == logical).all()
+    assert state.expert_load_view.tolist() == torch.bincount(physical.cpu().flatten(), minlength=130).tolist()
+    assert state.expert_load_view[[0, 1]].sum() > 0
+    assert state.expert_load_view[[128, 129]].sum() > 0
+    if even_load:
+        assert torch.bincount(logical.flatten().long(), minlength=128).unique().tolist() == [2, 3]
 
 
 def test_a_router_without_a_replacement_is_refused_with_its_layer() -> None:

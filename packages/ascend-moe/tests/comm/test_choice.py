@@ -37,3 +37,22 @@ def step(soc: str, **changes: object) -> Step:
 )
 def test_choice(soc: str, changes: dict[str, object], method: Method) -> None:
     assert choose_method(step(soc, **changes)) is method
+
+
+@pytest.mark.parametrize(
+    ("wanted", "changes", "method"),
+    [
+        (GATHER, {}, GATHER),
+        (TO_ALL, {}, TO_ALL),
+        (TO_ALL, {"captured": True}, GATHER),
+        (FUSED, {"captured": True}, FUSED),
+        (FUSED, {"tokens": 513}, TO_ALL),
+        (FUSED, {"tokens": 513, "captured": True}, GATHER),
+        (FUSED, {"half_precision": False}, TO_ALL),
+        (TO_ALL, {"ranks": 1}, GATHER),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("soc", ["A2", "310P"])
+def test_what_a_user_wants(soc: str, wanted: Method, changes: dict[str, object], method: Method) -> None:
+    assert choose_method(step(soc, **changes), wanted) is method

@@ -10,7 +10,7 @@ from vllm.model_executor.layers.fused_moe.topk_weight_and_reduce import TopKWeig
 from vllm.model_executor.layers.quantization.utils.quant_utils import QuantKey
 from vllm.platforms import current_platform
 
-from ascend_moe.experts import Activation, ExpertWeights, Gate, compute
+from ascend_moe.experts import Activation, ExpertWeights, Gate, compute, expert_mlp
 from ascend_moe.routing import Choice
 
 _ACTIVATIONS = {str(gate) for gate in Gate}
@@ -83,15 +83,23 @@ class GroupedMatmulExperts(mk.FusedMoEExpertsModular):
         expert_tokens_meta: mk.ExpertTokensMetadata | None,
         apply_router_weight_on_input: bool,
     ) -> None:
-        """Write the weighted sum of each row's local experts to ``output`` [rows, hidden]."""
+        """Write the weighted sum of each row's local experts to ``output`` [rows, hidden].
+
+        With ``expert_tokens_meta`` the rows are sorted by expert, and ``output`` gets each row's result.
+        """
+        expert_weights = ExpertWeights(w1, w2, self.w1_bias, self.w2_bias)
+        kind = Activation.of(activation, self.moe_config.swiglu_limit)
+        if expert_tokens_meta is not None:
+            output.copy_(expert_mlp(hidden_states, expert_tokens_meta.expert_num_tokens, expert_weights, kind))
+            return
         # The rows were multiplied by their weights already, as Llama-4 wants it.
         weights = torch.ones_like(topk_weights) if apply_router_weight_on_input else topk_weights
         output.copy_(
             compute(
                 hidden_states,
                 Choice(weights, topk_ids),
-                ExpertWeights(w1, w2, self.w1_bias, self.w2_bias),
-                Activation.of(activation, self.moe_config.swiglu_limit),
+                expert_weights,
+                kind,
                 expert_map,
             )
         )

@@ -12,7 +12,7 @@ from vllm.model_executor.layers.fused_moe.router.custom_routing_router import Cu
 from vllm.model_executor.layers.fused_moe.router.fused_moe_router import FusedMoERouter
 from vllm.model_executor.layers.fused_moe.router.routing_simulator_router import RoutingSimulatorRouter
 
-from ascend_moe.routing import choose_route, route_by_table
+from ascend_moe.routing import choose_replicas, choose_route, count_choices, route_by_table, route_evenly
 from ascend_moe.vllm.rules import Ruling, ruling_of
 
 
@@ -23,13 +23,21 @@ class AscendRouter(BaseRouter):
     operators. All others follow a :class:`ascend_moe.routing.Rule`.
     """
 
-    def __init__(self, stock: BaseRouter) -> None:
+    def __init__(self, stock: BaseRouter, first_turn: int = 0, even_load: bool = False) -> None:
         super().__init__(stock.top_k, stock.global_num_experts, stock.eplb_state, stock.indices_type_getter)
         self._stock = stock
+        self._first_turn = first_turn
+        self._even_load = even_load
 
     @classmethod
-    def instead_of(cls, router: FusedMoERouter, layer_name: str) -> Self:
+    def instead_of(cls, router: FusedMoERouter, layer_name: str, first_turn: int = 0, even_load: bool = False) -> Self:
         """The replacement of a router of vLLM's factory.
+
+        Args:
+            router: to be replaced.
+            layer_name: for messages.
+            first_turn: see :func:`ascend_moe.routing.choose_replicas`.
+            even_load: deal the experts to the tokens evenly, whatever the logits are.
 
         Raises:
             NotImplementedError: a kind of router that has no replacement; names it and the layer.
@@ -42,7 +50,7 @@ class AscendRouter(BaseRouter):
                 "tables by token, and functions of the model's own"
             )
         assert isinstance(router, BaseRouter)
-        return cls(router)
+        return cls(router, first_turn, even_load)
 
     @property
     def capture_fn(self) -> Callable[[torch.Tensor], None] | None:
@@ -68,10 +76,28 @@ class AscendRouter(BaseRouter):
         *,
         input_ids: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        if self._even_load:
+            return route_evenly(len(router_logits), router_logits.shape[-1], self.top_k, router_logits.device)
         ruling = ruling_of(self._stock, router_logits.shape[-1])
         if ruling is None:
             return self._stock._compute_routing(hidden_states, router_logits, indices_type, input_ids=input_ids)
         return _follow(ruling, router_logits, input_ids)
+
+    def _apply_eplb_mapping(self, topk_ids: torch.Tensor) -> torch.Tensor:
+        """Physical experts, counted; vLLM's own does this on CUDA devices alone, and nothing elsewhere."""
+        state = self.eplb_state
+        if state is None:
+            return topk_ids
+        # select_experts has checked that the balancer has set them.
+        assert state.logical_to_physical_map is not None
+        assert state.logical_replica_count is not None
+        assert state.expert_load_view is not None
+        assert state.should_record_tensor is not None
+        physical = choose_replicas(
+            topk_ids, state.logical_to_physical_map, state.logical_replica_count, self._first_turn
+        )
+        count_choices(state.expert_load_view, physical, state.should_record_tensor)
+        return physical
 
 
 def _follow(ruling: Ruling, logits: torch.Tensor, input_ids: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 
@@ -51,3 +51,12 @@ class SocProfile:
     def matches_version(self, soc_version: int) -> bool:
         """Whether torch_npu's SoC number belongs to the family."""
         return any(low <= soc_version <= high for low, high in self.soc_versions)
+
+
+class AscendPlatform(Protocol):
+    """What ``vllm.platforms.current_platform`` offers to components beside vLLM's own questions. Since 1.1."""
+
+    @classmethod
+    def soc_profile(cls) -> SocProfile:
+        """The SoC family: the detected one in a worker, the engine's configured one elsewhere."""
+        ...

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from vllm.v1.attention.backends.registry import AttentionBackendEnum
     from vllm.v1.attention.selector import AttentionSelectorConfig
 
+    from vllm_ascend.api import SocProfile
+
 
 class AscendPlatform(Platform):
     """Ascend NPUs. No method makes an NPU context in a process that has none, unless it says so."""
@@ -87,16 +89,21 @@ class AscendPlatform(Platform):
         num_heads: int | None = None,
     ) -> str:
         """The attention backend of the SoC family. Asks the device: for workers."""
+        if attn_selector_config.use_mla:
+            raise NotImplementedError("multi-head latent attention is not supported on NPU yet")
+        return cls.soc_profile().attention_backend
+
+    @classmethod
+    def soc_profile(cls) -> SocProfile:
+        """See :class:`vllm_ascend.api.AscendPlatform`."""
         from vllm.config import get_current_vllm_config_or_none
 
         from vllm_ascend.config import AscendConfig
 
-        if attn_selector_config.use_mla:
-            raise NotImplementedError("multi-head latent attention is not supported on NPU yet")
         vllm_config = get_current_vllm_config_or_none()
         components = registry(AscendConfig.of(vllm_config).soc_profile if vllm_config is not None else None)
         components.raise_problems()
-        return components.soc.attention_backend
+        return components.soc
 
     @classmethod
     def get_device_communicator_cls(cls) -> str:
