@@ -10,7 +10,14 @@ import torch
 
 from ascend_moe.eplb import plan
 from ascend_moe.eplb.policies.random import RandomPolicy
-from ascend_moe.eplb.transfer import LayerTransfers, Transfer, move_weights, plan_transfers, transfers_of
+from ascend_moe.eplb.transfer import (
+    LayerTransfers,
+    Transfer,
+    first_replicas,
+    move_weights,
+    plan_transfers,
+    transfers_of,
+)
 
 
 def test_an_exchange_is_two_transfers() -> None:
@@ -22,6 +29,13 @@ def test_layers_that_stay_are_left_out_and_the_order_is_kept() -> None:
     before = np.array([[[0, 1], [2, 3]]] * 3)
     after = np.array([[[3, 1], [2, 0]], [[0, 1], [2, 3]], [[0, 2], [1, 3]]])
     assert [it.layer for it in plan_transfers(before, after, order=(2, 1, 0))] == [2, 0]
+
+
+def test_further_replicas_get_what_the_first_one_has() -> None:
+    placement = np.array([[0, 1, 2], [3, 0, 1], [4, 5, 0]])
+    assert first_replicas(7, placement) == LayerTransfers(
+        7, (Transfer(0, 0, 0, 1, 1), Transfer(1, 0, 1, 1, 2), Transfer(0, 0, 0, 2, 2))
+    )
 
 
 def test_sources_share_the_work() -> None:

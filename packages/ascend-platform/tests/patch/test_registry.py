@@ -70,6 +70,19 @@ def test_a_method_and_a_name_imported_by_value_are_replaced_too(target: ModuleTy
     assert target.Thing().size() == 2
 
 
+def test_a_global_is_recognised_by_the_function_that_reads_it(target: ModuleType) -> None:
+    target.NAME = "you"
+    arguments = {"target": "patched_here:NAME", "stage": "platform", "reason": "other", "versions": VERSIONS}
+    patch(**arguments, digest="0123456789abcdef", reader="patched_here:greet")("me")
+    with pytest.raises(PatchError, match="'patched_here:greet' changed: its source digest is"):
+        apply_patches("platform")
+    assert target.NAME == "you"
+    declare_module._DECLARED.clear()
+    patch(**arguments, digest=digest_of("patched_here:greet"), reader="patched_here:greet")("me")
+    apply_patches("platform")
+    assert target.NAME == "me"
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from vllm_ascend.api import ComponentError
+from vllm_ascend.api import ClaimKind, ComponentError
 from vllm_ascend.platform.config_update import check_components, check_quantization
 from vllm_ascend.plugins import collect
 from vllm_ascend.plugins.groups import MOE
@@ -109,6 +110,16 @@ def test_a_mixture_of_experts_needs_its_component(make_config: Any, model_folder
     check_components(config, collect())
     with pytest.raises(ComponentError, match=r"mixture-of-experts model .* ascend-moe provides; it is not installed"):
         check_components(config, collect(points=lambda _: ()))
+
+
+def test_experts_can_be_balanced_by_a_component(make_config: Any, model_folder: Any) -> None:
+    parallel = {"tensor_parallel_size": 2, "enable_expert_parallel": True, "enable_eplb": True}
+    config = make_config(model=model_folder(**MIXTURE), **parallel)
+    assert config.parallel_config.enable_eplb
+    components = collect()
+    without = {key: it for key, it in components.claims.items() if it.kind is not ClaimKind.EXPERT_BALANCER}
+    with pytest.raises(ComponentError, match=r"--enable-eplb .*ascend-moe"):
+        check_components(config, dataclasses.replace(components, claims=without))
 
 
 def test_speculative_decoding_needs_its_component(make_config: Any) -> None:

@@ -82,6 +82,14 @@ def test_what_changes_what_happens_is_refused(make_config: Any, arguments: dict[
         make_config(**arguments)
 
 
+def test_ranks_that_come_and_go_are_refused(make_config: Any) -> None:
+    config = make_config()
+    # vLLM asks for many other options beside this one.
+    config.parallel_config.enable_elastic_ep = True
+    with pytest.raises(NotImplementedError, match="--enable-elastic-ep .* is not supported on NPU yet; leave it out"):
+        refuse_unsupported(config)
+
+
 def test_images_that_see_themselves_are_refused_unless_only_text_is_served(make_config: Any) -> None:
     config = make_config()
     config.model_config.model_arch_config.is_mm_prefix_lm = True  # PaliGemma and others

@@ -27,6 +27,9 @@ def test_every_component_of_the_workspace_loads() -> None:
     assert all(it.loaded for it in registry.components)
     # The others have nothing to claim yet.
     assert {it.distribution for it in registry.components if it.claims} == {"ascend-moe"}
+    balancer = registry.claim(ClaimKind.EXPERT_BALANCER, "eplb")
+    assert balancer is not None
+    assert balancer.path == "ascend_moe.vllm.balancer:EngineBalancer"
     assert registry.problems == ()
 
 
@@ -172,4 +175,4 @@ def test_the_platform_is_the_only_one_in_vllms_groups() -> None:
 
 
 def test_the_api_version_is_the_one_the_components_ask_for() -> None:
-    assert API_VERSION == (1, 0)
+    assert API_VERSION == (1, 1)

@@ -86,6 +86,23 @@ def plan_transfers(
     return tuple(planned)
 
 
+def first_replicas(layer: int, placement: Integers) -> LayerTransfers:
+    """Return the transfers that bring every further replica of an expert the weights of its first one.
+
+    Args:
+        layer: its number.
+        placement: [ranks, slots] of the layer; valid, see `check`.
+    """
+    first: dict[int, tuple[int, int]] = {}
+    transfers = []
+    for target, held in enumerate(placement.tolist()):
+        for slot, expert in enumerate(held):
+            source, source_slot = first.setdefault(expert, (target, slot))
+            if source != target:
+                transfers.append(Transfer(expert, source, source_slot, target, slot))
+    return LayerTransfers(layer, tuple(transfers))
+
+
 def transfers_of(plan: Plan, before: Integers, nodes: int = 1) -> tuple[LayerTransfers, ...]:
     """Return the transfers of `plan`, the layer that gains most first."""
     return plan_transfers(before, plan.placement, nodes, plan.order)

@@ -11,14 +11,15 @@ if TYPE_CHECKING:
 
 
 def register(context: RegistrationContext) -> None:
-    """Claim vLLM's runner of mixture-of-experts layers, for the routing, and its method without quantisation.
+    """Claim vLLM's runner of mixture-of-experts layers, its method without quantisation, and the balancer of experts.
 
     The section ``moe`` of ``--additional-config`` is :class:`ascend_moe.vllm.config.MoEConfig`.
 
     Raises:
         ApiVersionError: the platform implements another contract.
     """
-    context.require_api(1, 0)
+    context.require_api(1, 1)
     context.config_section(MoEConfig)
     context.claim_layer("MoERunner", "ascend_moe.vllm.runner:AscendMoERunner")
     context.claim_layer("UnquantizedFusedMoEMethod", "ascend_moe.vllm.method:AscendUnquantizedFusedMoEMethod")
+    context.claim_expert_balancer("ascend_moe.vllm.balancer:EngineBalancer")

@@ -41,19 +41,22 @@ structurally. A full example, for an environment without ascend-moe, which claim
 The contract carries a version, :data:`API_VERSION`: the major number grows when a component has to change.
 """
 
+from vllm_ascend.api.balancer import ExpertBalancer
 from vllm_ascend.api.claims import Claim, ClaimKind
 from vllm_ascend.api.context import API_VERSION, ConfigSection, Register, RegistrationContext
 from vllm_ascend.api.errors import ApiVersionError, ClaimError, ComponentError
-from vllm_ascend.api.soc import SocProfile
+from vllm_ascend.api.soc import AscendPlatform, SocProfile
 
 __all__ = [
     "API_VERSION",
     "ApiVersionError",
+    "AscendPlatform",
     "Claim",
     "ClaimError",
     "ClaimKind",
     "ComponentError",
     "ConfigSection",
+    "ExpertBalancer",
     "Register",
     "RegistrationContext",
     "SocProfile",

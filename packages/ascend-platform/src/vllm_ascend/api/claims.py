@@ -23,6 +23,8 @@ class ClaimKind(StrEnum):
     """A draft-token proposer; the name is the ``method`` of ``--speculative-config``."""
     OP_PROVIDER = "op_provider"
     """A module that registers implementations of ``vllm.ir`` ops; the name is the provider."""
+    EXPERT_BALANCER = "expert_balancer"
+    """An :class:`~vllm_ascend.api.ExpertBalancer`; the name is always ``eplb``, as in ``--enable-eplb``."""
     SOC = "soc"
     """A :class:`~vllm_ascend.api.SocProfile`; the name is the profile's."""
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from vllm_ascend.api.soc import SocProfile
 
-API_VERSION: Final = (1, 0)
+API_VERSION: Final = (1, 1)
 """Major and minor version of this contract. A minor version only adds."""
 
 Section = TypeVar("Section", bound=BaseModel)
@@ -81,6 +81,12 @@ class RegistrationContext(Protocol):
 
         Raises:
             ClaimError: the name is empty or the path is not a module path.
+        """
+        ...
+
+    def claim_expert_balancer(self, path: str) -> None:
+        """Provide the :class:`~vllm_ascend.api.ExpertBalancer` class of ``--enable-eplb``. Raises as
+        :meth:`claim_layer`. Since 1.1.
         """
         ...
 

@@ -33,9 +33,10 @@ def check(patch: Patch) -> None:
             f"the patch of {patch.target!r} was written for vLLM {patch.versions}, but {version} is installed; "
             f"install a vLLM of that range or a vllm-ascend made for {version}"
         )
-    if patch.digest is not None and (found := digest_of(patch.target)) != patch.digest:
+    recognised = patch.reader or patch.target
+    if patch.digest is not None and (found := digest_of(recognised)) != patch.digest:
         raise PatchError(
-            f"{patch.target!r} changed: its source digest is {found}, the patch replaces {patch.digest}. "
+            f"{recognised!r} changed: its source digest is {found}, the patch replaces {patch.digest}. "
             f"Reason of the patch: {patch.reason}. Compare the new source, then correct patch and digest"
         )
     if patch.signature is not None and (found := signature_of(patch.target)) != patch.signature:

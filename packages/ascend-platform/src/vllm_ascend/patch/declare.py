@@ -26,7 +26,8 @@ class Patch:
         stage: ``platform`` (every process) or ``worker`` (the process that owns the device).
         reason: why no extension point serves.
         versions: the vLLM releases it was written for, as a specifier set.
-        digest: :func:`vllm_ascend.patch.digest_of` the target, or None.
+        digest: :func:`vllm_ascend.patch.digest_of` the target, or of ``reader`` if there is one, or None.
+        reader: for a global that is neither function, class nor module: the function that reads it, or None.
         signature: ``str(inspect.signature(target))``, or None.
         module: for a module's global that is itself a module: the name of the module it must be, or None.
         scope: None for a lasting patch; else the name of the ``with scope(...)`` block that it lives in.
@@ -39,6 +40,7 @@ class Patch:
     reason: str
     versions: SpecifierSet
     digest: str | None
+    reader: str | None
     signature: str | None
     module: str | None
     scope: str | None
@@ -57,6 +59,7 @@ def patch(
     reason: str,
     versions: str,
     digest: str | None = None,
+    reader: str | None = None,
     signature: str | None = None,
     module: str | None = None,
     also: tuple[str, ...] = (),
@@ -89,6 +92,7 @@ def patch(
             reason,
             specifier,
             digest,
+            reader,
             signature,
             module,
             scope,

@@ -108,6 +108,9 @@ def check_components(vllm_config: VllmConfig, components: Registry) -> None:
         check_quantization(model.quantization, components)
         if model.is_moe and not any(it.claims for it in components.installed(MOE)):
             raise ComponentError(components.missing(MOE, f"the mixture-of-experts model {model.model!r}"))
+    balancer = components.claim(ClaimKind.EXPERT_BALANCER, "eplb")
+    if vllm_config.parallel_config.enable_eplb and balancer is None:
+        raise ComponentError(components.missing(MOE, "--enable-eplb"))
     if speculative is not None and components.claim(ClaimKind.PROPOSER, str(speculative.method)) is None:
         asked = f"the speculative method {speculative.method!r}"
         raise ComponentError(components.missing(SPEC_DECODE, asked))

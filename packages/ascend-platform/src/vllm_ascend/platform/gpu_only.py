@@ -117,6 +117,11 @@ REFUSED: tuple[Refusal, ...] = (
         "leave it out",
     ),
     Refusal(
+        lambda config: config.parallel_config.enable_elastic_ep,
+        "--enable-elastic-ep (ranks that come and go)",
+        "leave it out",
+    ),
+    Refusal(
         lambda config: config.model_config is not None and config.model_config.use_mla,
         "multi-head latent attention (DeepSeek and its relatives)",
         "use a model with multi-head or grouped-query attention",

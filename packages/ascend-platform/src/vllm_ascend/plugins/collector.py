@@ -86,6 +86,10 @@ class Collector:
         """Claim a provider of ``vllm.ir`` ops."""
         self._claim(ClaimKind.OP_PROVIDER, name, module)
 
+    def claim_expert_balancer(self, path: str) -> None:
+        """Claim the balancer of experts."""
+        self._claim(ClaimKind.EXPERT_BALANCER, "eplb", path)
+
     def claim_soc(self, **fields: Any) -> None:
         """Claim a SoC family."""
         if self._group != SOC.name:

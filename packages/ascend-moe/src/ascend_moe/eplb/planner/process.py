@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import subprocess
+import sys
 import threading
 import time
+import weakref
 from collections.abc import Mapping
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Self
 
-from ascend_moe.eplb.planner.worker import Failed, Ready, serve
+from ascend_moe.eplb.planner.worker import Failed, Ready, Start
 from ascend_moe.eplb.problem import Plan, Problem
 
 
@@ -47,7 +49,7 @@ class PlannerProcess:
         self.timeout = timeout
         self.starts = 0
         """How many processes have been started: 1 more than were lost, once the first problem is submitted."""
-        self._process: BaseProcess | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._ready = False
         self._problem: Problem | None = None
@@ -75,14 +77,17 @@ class PlannerProcess:
         """Start the process ahead of the first problem; `submit` does it where there is none."""
         if self._process is not None:
             return
-        # A forked child would inherit the threads' locks and the device context of the serving process.
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(
-            target=serve, args=(theirs, self.policy, self.options), name="eplb-planner", daemon=True
+        # Not by multiprocessing, which refuses children of daemons, as vLLM's workers are.
+        ours, theirs = Pipe()
+        program = "from ascend_moe.eplb.planner.worker import main; main()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
         )
-        process.start()
         theirs.close()
+        self._kill_at_exit = weakref.finalize(self, process.kill)
+        ours.send(Start(list(sys.path), self.policy, self.options))
         self._process, self._connection, self._ready = process, ours, False
         self.starts += 1
 
@@ -140,9 +145,8 @@ class PlannerProcess:
         if connection is not None:
             connection.close()
         if process is not None:
-            process.kill()
-            process.join()
-            process.close()
+            self._kill_at_exit()
+            process.wait()
 
     def _receive(self, connection: Connection) -> Plan | None:
         """Take one message; return it if it is the plan."""
@@ -169,9 +173,11 @@ class PlannerProcess:
         """Return how the process ended, in words."""
         if self._process is None:
             return "no exit code"
-        self._process.join(5)
-        code = self._process.exitcode
-        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        try:
+            code = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            return "its connection closed"
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
 
     def _send(self, problem: Problem) -> None:
         """Send without waiting: a process that is stopped would not empty the pipe."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -12,6 +13,21 @@ import numpy as np
 from ascend_moe.eplb.placement import initial_placement
 from ascend_moe.eplb.planning import load_policy, plan
 from ascend_moe.eplb.problem import Plan, Problem
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a new process is told first.
+
+    Attributes:
+        path: where to import from.
+        policy: name of the policy.
+        options: keyword arguments of its class.
+    """
+
+    path: list[str]
+    policy: str
+    options: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,3 +74,11 @@ def serve(connection: Connection, name: str, options: dict[str, Any]) -> None:
         except ValueError as error:
             answer = Failed(f"{type(error).__name__}: {error}")
         connection.send(answer)
+
+
+def main() -> None:
+    """Serve over the connection whose file descriptor is the program's argument."""
+    with Connection(int(sys.argv[1])) as connection:
+        start: Start = connection.recv()
+        sys.path[:] = start.path
+        serve(connection, start.policy, start.options)
