@@ -21,7 +21,14 @@ def main(job_path: Path) -> None:
     job = json.loads(job_path.read_text())
     replicas = job["engine"].get("data_parallel_size", 1)
     tokens = asyncio.run(serve_replicas(job)) if replicas > 1 else serve(job)
-    Path(job["results"]).write_text(json.dumps(tokens))
+    hand_over(tokens, Path(job["results"]))
+
+
+def hand_over(tokens: list[list[list[int]]], results: Path) -> None:
+    """Let the results appear in one piece: whoever waits for the file reads it at once."""
+    partial = results.with_suffix(".partial")
+    partial.write_text(json.dumps(tokens))
+    partial.replace(results)
 
 
 def serve(job: dict[str, Any]) -> list[list[list[int]]]:
@@ -47,7 +54,7 @@ def serve(job: dict[str, Any]) -> list[list[list[int]]]:
         tokens.append(receive())
     if job["endless"]:
         send(job["batches"][0] * ENDLESS)
-        Path(job["results"]).write_text(json.dumps(tokens))
+        hand_over(tokens, Path(job["results"]))
         receive()
         raise AssertionError("the engine served everything; nothing made it fail")
     return tokens

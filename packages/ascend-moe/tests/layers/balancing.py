@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import time
@@ -24,6 +25,17 @@ from .cases import EXPERTS, Arrangement, inputs
 ARRANGEMENT, LAYERS, REDUNDANT, DTYPE = Arrangement(4, 1), 2, 4, torch.float32
 MAP = [[[0, 1, 2], [3, 4, 5], [6, 7, 0], [2, 1, 6]], [[7, 6, 5], [4, 3, 2], [1, 0, 7], [0, 6, 5]]]
 """A placement of 8 experts, the first 4 of them or others twice, in 3 slots of 4 ranks."""
+
+
+class Log(logging.Handler):
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
 
 
 class Model(MixtureOfExperts):
@@ -57,11 +69,11 @@ class Served:
         with torch.npu.graph(self._graph):
             self._outputs = run()
 
-    def step(self) -> list[torch.Tensor]:
+    def step(self, *, log_stats: bool = False) -> list[torch.Tensor]:
         """Each layer's output in one step."""
         self._graph.replay()
         outputs = [it.cpu() for it in self._outputs]
-        self.balancer.step()
+        self.balancer.step(log_stats=log_stats)
         return outputs
 
 
@@ -71,10 +83,11 @@ def waiting_for_plans(rank: int, folder: Path) -> dict[str, Any]:
     moe = {"exchange": "all_gather", "eplb": {"policy": "random", "record_file": str(record)}}
     settings = {"num_redundant_experts": REDUNDANT, "step_interval": 4, "window_size": 4, "use_async": False}
     with engine(ARRANGEMENT, rank, moe, **settings) as config:
-        served = Served("waiting", config, rank)
-        outputs = [served.step() for _ in range(6)]
+        served, log = Served("waiting", config, rank), Log()
+        logging.getLogger("vllm.ascend_moe").addHandler(log)
+        outputs = [served.step(log_stats=True) for _ in range(6)]
         dist.barrier()
-        return {"outputs": outputs, "placement": placement_in(record)}
+        return {"outputs": outputs, "placement": placement_in(record), "log": log.messages}
 
 
 def a_killed_planner(rank: int, folder: Path) -> dict[str, Any]:

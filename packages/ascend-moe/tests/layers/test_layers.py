@@ -5,6 +5,7 @@ One start of four processes serves all tests: layer by layer, and layers whose e
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         # The processes import this package by the name that pytest gave it.
         patch.syspath_prepend(Path(__file__).parents[2])
         patch.setenv("ASCEND_SIM_DEVICES", str(WORLD))
+        patch.setenv("VLLM_LOGGING_LEVEL", "INFO")
         # Every use of memory is to be ordered after its production, across streams too.
         patch.setenv("ASCEND_SIM_ORDER", "check")
         mp.spawn(ranks.main, args=(port, folder), nprocs=WORLD)
@@ -92,6 +94,15 @@ def test_experts_have_moved(scenario: str, results: Results) -> None:
         assert layer != before
         assert {expert for rank in layer for expert in rank} == set(range(EXPERTS))
         assert all(len(set(rank)) == 3 for rank in layer)
+
+
+def test_the_first_rank_says_what_is_done(results: Results) -> None:
+    first, *others = (it["waiting_for_plans"]["log"] for it in results)
+    assert others == [[]] * (WORLD - 1)
+    # 16 tokens with 3 choices on 4 ranks, in two layers.
+    assert re.match(r"EPLB: 24\.0 tokens a rank, at most \d+, balancedness 0\.\d{4}", first[0])
+    assert any(re.search(r"random planned in .* in 2 layers \d+ experts move, \d+ bytes", it) for it in first)
+    assert "EPLB: the new placement is in use in 2 layers" in first
 
 
 def test_the_placement_of_a_file_is_taken(results: Results) -> None:

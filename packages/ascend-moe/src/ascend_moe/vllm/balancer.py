@@ -104,8 +104,8 @@ class EngineBalancer:
         if self._steps >= self._settings.step_interval:
             self._steps = 0
             self._begin()
-        self._counting = self._settings.step_interval - self._steps <= self._settings.window_size or log_stats
-        self._enabled.fill_(self._counting)
+        self._counting = self._settings.step_interval - self._steps <= self._settings.window_size
+        self._enabled.fill_(self._counting or log_stats)
 
     def _begin(self) -> None:
         """Ask for plans, unless the last ones are still being carried out."""
