@@ -17,9 +17,9 @@ from ascend_integration.upstream.stand_ins import STAND_INS, StandIn
 
 # What a name stands for beside the tiny random models: SmolLM2 itself, where a test needs words.
 SMOLLM2 = ("HuggingFaceTB/SmolLM2-135M-Instruct",)
-# The architectures of these names need torchvision, which the CPU build of torch has no wheel for. The tests that are
-# selected here take from them only that a model has images; what stands for them is an Idefics3.
-WITH_IMAGES = ("llava-hf/llava-1.5-7b-hf", "Qwen/Qwen2.5-VL-3B-Instruct")
+# The tests that are selected here take from these that a model has images, not its architecture: an Idefics3 stands for
+# them.
+WITH_IMAGES = ("llava-hf/llava-1.5-7b-hf", "Qwen/Qwen2-VL-2B-Instruct", "Qwen/Qwen2.5-VL-3B-Instruct")
 ADAPTERS = {
     "charent/self_cognition_Alice": ("Qwen/Qwen3-0.6B", 1),
     "charent/self_cognition_Bob": ("Qwen/Qwen3-0.6B", 2),
