@@ -10,22 +10,27 @@ from ascend_kernels.target import Target
 
 @dataclass(frozen=True, slots=True)
 class ConvPlan:
-    """At most ``programs`` programs; tiles of ``rows`` tokens x ``block`` channels, ``repeats`` in a row.
+    """At most ``programs`` programs, each a run of ``rows`` tokens of ``block`` channels.
 
     Windows are written ``window_block`` channels at a time.
     """
 
     programs: int
     rows: int
-    repeats: int
     block: int
     window_block: int
     warps: int
-    stages: int
 
 
 def plan_causal_conv1d(tokens: int, channels: int, target: Target) -> ConvPlan:
-    """On Ascend a float32 tile of 16 x 256 is 16 KiB, and about five of them live at once."""
+    """On Ascend a row of 1,024 channels is 4 KiB in float32, and about twenty of them live at once.
+
+    Three rows before a run are read again: a run is long, but short enough for every core to have one.
+    """
     if target.kind == "ascend":
-        return ConvPlan(target.vector_cores, 16, 16, min(256, next_power_of_two(channels)), 512, warps=4, stages=1)
-    return ConvPlan(MAX_PROGRAMS, 16, 8, min(128, next_power_of_two(channels)), 256, warps=4, stages=2)
+        block = min(1024, next_power_of_two(channels))
+        rows = 256
+        while rows > 32 and tokens * channels < rows * block * target.vector_cores:
+            rows //= 2
+        return ConvPlan(target.vector_cores, rows, block, 512, warps=4)
+    return ConvPlan(MAX_PROGRAMS, 128, min(128, next_power_of_two(channels)), 256, warps=1)

@@ -13,6 +13,46 @@ from ascend_kernels.ops.mamba.causal_conv1d.plan import ConvPlan, plan_causal_co
 from ascend_kernels.target import current_target
 
 
+@triton.jit
+def weight_of(weight, column, inside, DISTANCE: tl.constexpr, WIDTH: tl.constexpr):
+    """The weights of the rows ``DISTANCE`` before the own one; zeros where the filter ends before."""
+    if DISTANCE < WIDTH:
+        factor = tl.load(weight + column * WIDTH + (WIDTH - 1 - DISTANCE), mask=inside, other=0.0).to(tl.float32)
+    else:
+        factor = column.to(tl.float32) * 0.0
+    return factor
+
+
+@triton.jit
+def row_at(x, history, position, used, x_stride, state_row, inside, known, WIDTH: tl.constexpr):
+    """Row ``position`` of a sequence that begins at ``x``: of the window before it where that is negative."""
+    new = tl.load(x + position * x_stride, mask=inside & used & (position >= 0), other=0.0)
+    old = tl.load(history + (WIDTH - 1 + position) * state_row, mask=inside & used & known & (position < 0), other=0.0)
+    return new.to(tl.float32) + old.to(tl.float32)
+
+
+@triton.jit
+def convolved(shift, own, next1, next2, next3, row, past1, past2, past3, WIDTH: tl.constexpr):
+    """Up to four taps of a row; what a shorter filter does not look at may hold anything."""
+    result = shift + own * row
+    if WIDTH > 1:
+        result += next1 * past1
+    if WIDTH > 2:
+        result += next2 * past2
+    if WIDTH > 3:
+        result += next3 * past3
+    return result
+
+
+@triton.jit
+def activated(value, dtype: tl.constexpr, SILU: tl.constexpr):
+    if SILU:
+        # The square of a reciprocal root: a division takes several times as long.
+        root = tl.rsqrt(1.0 + tl.exp(-value))
+        value *= root * root
+    return value.to(dtype)
+
+
 @triton.jit(do_not_specialize=["tasks", "programs"])
 def causal_conv1d_kernel(
     x,
@@ -34,56 +74,78 @@ def causal_conv1d_kernel(
     CHANNELS: tl.constexpr,
     SLICES: tl.constexpr,
     WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     SILU: tl.constexpr,
-    STAGES: tl.constexpr,
 ):
-    row = tl.arange(0, ROWS)[:, None]
+    """A run of tokens, four rows at a time: a row is read once and stays on chip for the three rows behind it."""
     for task in tl.range(tl.program_id(0), tasks, programs, num_stages=1):
         run = task // SLICES
         column = (task - run * SLICES) * BLOCK + tl.arange(0, BLOCK)
-        in_channels = column < CHANNELS
+        inside = column < CHANNELS
         begin = tl.load(first + run)
         length = tl.load(end + run) - begin
         owner = tl.maximum(tl.load(sequence + run), 0)
+        origin = tl.load(cu_seqlens + owner).to(tl.int64)
         # Tokens of the sequence before this run; rows further back come from the state.
-        before = begin - tl.load(cu_seqlens + owner).to(tl.int32)
-        for start in tl.range(0, length, ROWS, num_stages=STAGES):
-            token = as_int64(begin) + start
-            inside = (row < length - start) & in_channels[None, :]
-            source = x + token * x_stride + row * x_stride + column[None, :]
-            result = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
-            if HAS_BIAS:
-                result += tl.load(bias + column, mask=in_channels, other=0.0).to(tl.float32)[None, :]
-            for tap in tl.static_range(0, WIDTH):
-                factor = tl.load(weight + column * WIDTH + tap, mask=in_channels, other=0.0).to(tl.float32)
-                value = tl.load(
-                    source - (WIDTH - 1 - tap) * x_stride,
-                    mask=inside & (row + start + before >= WIDTH - 1 - tap),
-                    other=0.0,
+        before = begin - origin.to(tl.int32)
+        slot = tl.load(read_slot + owner).to(tl.int64)
+        history = state + tl.maximum(slot, 0) * state_stride + column * state_channel
+        of_sequence = x + origin * x_stride + column
+        source = x + as_int64(begin) * x_stride + column
+        target = output + as_int64(begin) * CHANNELS + column
+        shift = column.to(tl.float32) * 0.0
+        if HAS_BIAS:
+            shift = tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
+        own = weight_of(weight, column, inside, 0, WIDTH)
+        next1 = weight_of(weight, column, inside, 1, WIDTH)
+        next2 = weight_of(weight, column, inside, 2, WIDTH)
+        next3 = weight_of(weight, column, inside, 3, WIDTH)
+        some = length > 0
+        past1 = shift
+        if WIDTH > 1:
+            past1 = row_at(of_sequence, history, before - 1, some, x_stride, state_row, inside, slot >= 0, WIDTH)
+        past2 = shift
+        if WIDTH > 2:
+            past2 = row_at(of_sequence, history, before - 2, some, x_stride, state_row, inside, slot >= 0, WIDTH)
+        past3 = shift
+        if WIDTH > 3:
+            past3 = row_at(of_sequence, history, before - 3, some, x_stride, state_row, inside, slot >= 0, WIDTH)
+        for start in tl.range(0, length, 4, num_stages=1):
+            left = length - start
+            here = source + as_int64(start) * x_stride
+            row0 = tl.load(here, mask=inside, other=0.0).to(tl.float32)
+            row1 = tl.load(here + x_stride, mask=inside & (left > 1), other=0.0).to(tl.float32)
+            row2 = tl.load(here + 2 * x_stride, mask=inside & (left > 2), other=0.0).to(tl.float32)
+            row3 = tl.load(here + 3 * x_stride, mask=inside & (left > 3), other=0.0).to(tl.float32)
+            result0 = convolved(shift, own, next1, next2, next3, row0, past1, past2, past3, WIDTH)
+            result1 = convolved(shift, own, next1, next2, next3, row1, row0, past1, past2, WIDTH)
+            result2 = convolved(shift, own, next1, next2, next3, row2, row1, row0, past1, WIDTH)
+            result3 = convolved(shift, own, next1, next2, next3, row3, row2, row1, row0, WIDTH)
+            for distance in tl.static_range(4, WIDTH):
+                further = weight_of(weight, column, inside, distance, WIDTH)
+                position = before + start - distance
+                result0 += further * row_at(
+                    of_sequence, history, position, some, x_stride, state_row, inside, slot >= 0, WIDTH
                 )
-                result += value.to(tl.float32) * factor[None, :]
-            if before + start < WIDTH - 1:
-                slot = tl.load(read_slot + owner).to(tl.int64)
-                history = state + tl.maximum(slot, 0) * state_stride + column * state_channel
-                for tap in tl.static_range(0, WIDTH - 1):
-                    taken = tl.load(weight + column * WIDTH + tap, mask=in_channels, other=0.0).to(tl.float32)
-                    for past in tl.static_range(0, WIDTH - 1 - tap):
-                        # The token `past` rows into the sequence needs row `tap + past` of the window.
-                        old = tl.load(history + (tap + past) * state_row, mask=in_channels & (slot >= 0), other=0.0)
-                        product = old.to(tl.float32) * taken
-                        result += tl.where(row + start + before == past, product[None, :], 0.0)
-            if SILU:
-                # The square of a reciprocal root: a division takes several times as long.
-                root = tl.rsqrt(1.0 + tl.exp(-result))
-                result *= root * root
-            tl.store(
-                output + token * CHANNELS + row * CHANNELS + column[None, :],
-                result.to(output.dtype.element_ty),
-                mask=inside,
-            )
+                result1 += further * row_at(
+                    of_sequence, history, position + 1, left > 1, x_stride, state_row, inside, slot >= 0, WIDTH
+                )
+                result2 += further * row_at(
+                    of_sequence, history, position + 2, left > 2, x_stride, state_row, inside, slot >= 0, WIDTH
+                )
+                result3 += further * row_at(
+                    of_sequence, history, position + 3, left > 3, x_stride, state_row, inside, slot >= 0, WIDTH
+                )
+            there = target + as_int64(start) * CHANNELS
+            dtype: tl.constexpr = output.dtype.element_ty
+            tl.store(there, activated(result0, dtype, SILU), mask=inside)
+            tl.store(there + CHANNELS, activated(result1, dtype, SILU), mask=inside & (left > 1))
+            tl.store(there + 2 * CHANNELS, activated(result2, dtype, SILU), mask=inside & (left > 2))
+            tl.store(there + 3 * CHANNELS, activated(result3, dtype, SILU), mask=inside & (left > 3))
+            past3 = row1
+            past2 = row2
+            past1 = row3
 
 
 @triton.jit
@@ -284,7 +346,7 @@ def causal_conv1d_triton(
     if plan is None:
         plan = plan_causal_conv1d(tokens, channels, current_target(x.device))
     weight = weight.contiguous()
-    sequence, first, end, _ = chunk_index_triton(cu_seqlens, tokens, plan.rows * plan.repeats)
+    sequence, first, end, _ = chunk_index_triton(cu_seqlens, tokens, plan.rows)
     strides = (state.stride(0), state.stride(1), state.stride(2))
     slices = -(-channels // plan.block)
     tasks = first.shape[0] * slices
@@ -309,11 +371,9 @@ def causal_conv1d_triton(
         CHANNELS=channels,
         SLICES=slices,
         WIDTH=width,
-        ROWS=plan.rows,
         BLOCK=plan.block,
         HAS_BIAS=bias is not None,
         SILU=silu,
-        STAGES=plan.stages,
         num_warps=plan.warps,
     )
     slices = -(-channels // plan.window_block)
