@@ -12,18 +12,9 @@ from ascend_kernels.target import current_target
 
 
 @triton.jit
-def unit_lower_inverse(strict, SIZE: tl.constexpr, LEVELS: tl.constexpr, PRECISION: tl.constexpr):
-    """The inverse of I + strict, where strict is strictly lower triangular [SIZE, SIZE] in float32, SIZE = 2**LEVELS.
-
-    With X the inverses of the diagonal blocks of one size and L what couples two neighbours, the inverses of the blocks
-    of twice the size are X - X L X. Unlike a power series this loses nothing when keys resemble each other, and unlike
-    substitution it takes whole tiles only, with no row ever picked out.
-    """
-    row = tl.arange(0, SIZE)[:, None]
-    column = tl.arange(0, SIZE)[None, :]
-    coupling = (row // 2 == column // 2) & (row > column)
-    inverse = tl.where(row == column, 1.0, 0.0) - tl.where(coupling, strict, 0.0)
-    for level in tl.static_range(1, LEVELS):
+def merged(inverse, strict, row, column, FIRST: tl.constexpr, LEVELS: tl.constexpr, PRECISION: tl.constexpr):
+    """Inverses of blocks of ``2**LEVELS`` from those of blocks of ``2**FIRST``: X - X L X for two neighbours."""
+    for level in tl.static_range(FIRST, LEVELS):
         coupling = (row // (2 << level) == column // (2 << level)) & (row // (1 << level) > column // (1 << level))
         if PRECISION == "fp16":
             # Entries of the inverse are at most 1 for normalised keys, and half precision has tf32's ten bits.
@@ -34,6 +25,41 @@ def unit_lower_inverse(strict, SIZE: tl.constexpr, LEVELS: tl.constexpr, PRECISI
             coupled = tl.dot(tl.where(coupling, strict, 0.0), inverse, input_precision=PRECISION)
             inverse -= tl.dot(inverse, coupled, input_precision=PRECISION)
     return inverse
+
+
+@triton.jit
+def pairs_inverse(strict, row, column):
+    """Inverses of the diagonal blocks of two rows."""
+    coupling = (row // 2 == column // 2) & (row > column)
+    return tl.where(row == column, 1.0, 0.0) - tl.where(coupling, strict, 0.0)
+
+
+@triton.jit
+def unit_lower_inverse(strict, SIZE: tl.constexpr, LEVELS: tl.constexpr, PRECISION: tl.constexpr):
+    """The inverse of I + strict, where strict is strictly lower triangular [SIZE, SIZE] in float32, SIZE = 2**LEVELS.
+
+    With X the inverses of the diagonal blocks of one size and L what couples two neighbours, the inverses of the blocks
+    of twice the size are X - X L X. Unlike a power series this loses nothing when keys resemble each other, and unlike
+    substitution it takes whole tiles only, with no row ever picked out. In half precision the diagonal blocks of 16
+    rows are inverted beside each other first, by products of their size.
+    """
+    row = tl.arange(0, SIZE)[:, None]
+    column = tl.arange(0, SIZE)[None, :]
+    if PRECISION == "fp16" and SIZE > 16:
+        blocks: tl.constexpr = SIZE // 16
+        block = tl.arange(0, blocks)
+        diagonal = block[:, None, None, None] == block[None, None, :, None]
+        tiles = tl.reshape(strict, [blocks, 16, blocks, 16])
+        small = tl.sum(tl.where(diagonal, tiles, 0.0), axis=2)
+        small_row = tl.arange(0, 16)[None, :, None]
+        small_column = tl.arange(0, 16)[None, None, :]
+        inverse = merged(pairs_inverse(small, small_row, small_column), small, small_row, small_column, 1, 4, PRECISION)
+        tiles = tl.broadcast_to(tl.expand_dims(inverse, 2), [blocks, 16, blocks, 16])
+        inverse = tl.reshape(tl.where(diagonal, tiles, 0.0), [SIZE, SIZE])
+        result = merged(inverse, strict, row, column, 4, LEVELS, PRECISION)
+    else:
+        result = merged(pairs_inverse(strict, row, column), strict, row, column, 1, LEVELS, PRECISION)
+    return result
 
 
 @triton.jit(do_not_specialize=["tasks", "programs"])

@@ -23,10 +23,13 @@ class IntraPlan:
 
 
 def plan_kda_intra(key_dim: int, dtype: torch.dtype, target: Target) -> IntraPlan:
-    """Channels a slice at a time: a decay per channel makes every tile of keys a float32 tile with several copies."""
+    """Channels a slice at a time: a decay per channel makes every tile of keys a float32 tile with several copies.
+
+    On CUDA narrower slices, whose copies find registers.
+    """
     return IntraPlan(
         programs=MAX_PROGRAMS if target.kind == "cuda" else target.cube_cores,
-        block_k=product_block(key_dim, 64),
+        block_k=product_block(key_dim, 32 if target.kind == "cuda" else 64),
         solve_precision=solve_precision(dtype, target),
         warps=4,
     )
