@@ -32,7 +32,7 @@ def plan_lightning_attention(tokens: int, sequences: int, heads: int, value_dim:
     if target.kind == "ascend":
         programs, block_v, chunk, warps, stages = target.cube_cores, 64, 64, 4, 1
     else:
-        programs, block_v, chunk, warps, stages = MAX_PROGRAMS, product_block(value_dim, 64), 64, 4, 2
+        programs, block_v, chunk, warps, stages = MAX_PROGRAMS, product_block(value_dim, 64), 64, 4, 3
     slices = -(-value_dim // block_v)
     segment = 8192
     while segment > 4 * chunk and (tokens // segment + sequences) * heads * slices < 3 * target.cube_cores:
