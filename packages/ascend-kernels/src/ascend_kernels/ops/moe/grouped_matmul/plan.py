@@ -43,7 +43,7 @@ def plan_grouped(target: Target, rows: int, experts: int, columns: int, depth: i
     """
     ascend = target.kind == "ascend"
     # As high as an expert's rows are on average; a tile that is too high multiplies nothing by weights.
-    tile_rows = max(16, min(64, next_power_of_two(ceil_div(rows, max(experts, 1)))))
+    tile_rows = max(16, min(64 if ascend else 128, next_power_of_two(ceil_div(rows, max(experts, 1)))))
     tile_columns = max(16, min(128, next_power_of_two(columns)))
     tile_depth = max(16, min(128 if ascend else 64, next_power_of_two(depth)))
     while group and group % tile_depth:
@@ -51,4 +51,13 @@ def plan_grouped(target: Target, rows: int, experts: int, columns: int, depth: i
     slices = ceil_div(columns, tile_columns)
     tasks = most_chunks(experts, rows, tile_rows) * slices
     programs = min(tasks, target.cube_cores if ascend else MAX_PROGRAMS)
-    return GroupedPlan(programs, tasks, tile_rows, tile_columns, tile_depth, slices, warps=4, stages=1 if ascend else 3)
+    return GroupedPlan(
+        programs,
+        tasks,
+        tile_rows,
+        tile_columns,
+        tile_depth,
+        slices,
+        warps=4,
+        stages=1 if ascend else 3,
+    )

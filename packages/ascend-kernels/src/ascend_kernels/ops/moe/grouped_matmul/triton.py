@@ -81,7 +81,7 @@ def product(
     return result
 
 
-@triton.jit(do_not_specialize=["tasks", "chunks", "programs"])
+@triton.jit(do_not_specialize=["tasks", "slices", "programs"])
 def grouped_matmul_kernel(
     x,
     weight,
@@ -93,7 +93,7 @@ def grouped_matmul_kernel(
     first,
     end,
     tasks,
-    chunks,
+    slices,
     programs,
     x_row,
     weight_expert,
@@ -114,14 +114,14 @@ def grouped_matmul_kernel(
     BK: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    # Tiles of one expert that share columns of its weight follow one another.
+    # Tiles that share rows follow one another, then tiles that share an expert: its weight stays in the cache.
     for task in tl.range(tl.program_id(0), tasks, programs, num_stages=1):
-        chunk = task % chunks
+        chunk = task // slices
         begin = tl.load(first + chunk)
         count = tl.load(end + chunk) - begin
         if count > 0:
             expert = as_int64(tl.load(sequence + chunk))
-            column = (task // chunks) * BN + tl.arange(0, BN)
+            column = (task - chunk * slices) * BN + tl.arange(0, BN)
             rows = x + as_int64(begin) * x_row
             matrix = weight + expert * weight_expert
             scales = weight_scale
@@ -198,7 +198,7 @@ def grouped_matmul_triton(
         first,
         end,
         plan.tasks,
-        plan.tasks // plan.slices,
+        plan.slices,
         plan.programs,
         x.stride(0),
         weight.stride(0),
