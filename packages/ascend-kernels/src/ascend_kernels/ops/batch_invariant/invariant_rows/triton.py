@@ -8,6 +8,7 @@ import triton.language as tl
 
 from ascend_kernels.launch import launch
 from ascend_kernels.ops.batch_invariant.invariant_rows.plan import plan_invariant_rows
+from ascend_kernels.ops.sampling.rows.triton import LOWEST, add_exponentials, join_exponentials
 from ascend_kernels.target import current_target
 
 
@@ -49,14 +50,14 @@ def invariant_rows_kernel(
                     value *= load_piece(weight, start, lane, COLUMNS, 0.0)
                 tl.store(y + index * COLUMNS + start + lane, value.to(y.dtype.element_ty), mask=start + lane < COLUMNS)
         else:
-            highest = tl.zeros([BLOCK], dtype=tl.float32) + float("-inf")
+            largest = tl.zeros([BLOCK], dtype=tl.float32) + LOWEST
             for start in range(0, COLUMNS, BLOCK):
-                highest = tl.maximum(highest, load_piece(row, start, lane, COLUMNS, float("-inf")))
-            most = tl.max(highest, axis=0)
-            for start in range(0, COLUMNS, BLOCK):
-                sums += tl.exp(load_piece(row, start, lane, COLUMNS, float("-inf")) - most)
-            total = tl.sum(sums, axis=0)
-            for start in range(0, COLUMNS, BLOCK):
+                value = load_piece(row, start, lane, COLUMNS, float("-inf"))
+                largest, sums = add_exponentials(largest, sums, value)
+            most, total = join_exponentials(largest, sums)
+            blocks: tl.constexpr = (COLUMNS + BLOCK - 1) // BLOCK
+            for block in range(blocks):  # from the end, which is still in the cache
+                start = (blocks - 1 - block) * BLOCK
                 value = load_piece(row, start, lane, COLUMNS, 0.0) - most
                 value = tl.exp(value) / total if KIND == "softmax" else value - tl.log(total)
                 tl.store(y + index * COLUMNS + start + lane, value.to(y.dtype.element_ty), mask=start + lane < COLUMNS)
