@@ -73,6 +73,14 @@ class TestTopKTopP:
         run("top_k_top_p", implementation, logits, vector(k, torch.int64), vector(p, torch.float32), None, exhaustive)
         check(original, logits, k, p)
 
+    @pytest.mark.parametrize("p", [0.5, 0.8, 0.97])
+    def test_a_lane_that_loses_the_largest_values(self, implementation: str, exhaustive: bool, p: float) -> None:
+        original = rows(2, 100)
+        original[:, ::32] += 8  # an NPU's block has 32 lanes here
+        logits = original.clone()
+        run("top_k_top_p", implementation, logits, None, torch.full((2,), p), None, exhaustive)
+        check(original, logits, None, [p, p])
+
     def test_rows_of_one_request_and_rows_that_are_all_alike(self, implementation: str, exhaustive: bool) -> None:
         original = torch.cat([rows(2, 99), torch.full((1, 99), -2.5), torch.full((1, 99), -INFINITY)])
         logits, owner = original.clone(), torch.tensor([1, 1, 0, 0])

@@ -56,6 +56,50 @@ def limits(top_k, top_p, request, vocab, HAS_K: tl.constexpr, HAS_P: tl.constexp
     return k, p
 
 
+@triton.jit
+def from_below(x_row, vocab, below, bound, zero, share, BLOCK: tl.constexpr):
+    """The least key at which the larger values have less mass than ``share``, and whether it was found.
+
+    Among values above ``below`` (where the larger ones have enough) every lane keeps its three smallest and the
+    smallest of those it lost. Below all lost values the lanes have everything.
+    """
+    lane = tl.arange(0, BLOCK)
+    first = tl.full([BLOCK], float("inf"), dtype=tl.float32)
+    second = tl.full([BLOCK], float("inf"), dtype=tl.float32)
+    third = tl.full([BLOCK], float("inf"), dtype=tl.float32)
+    lost = tl.full([BLOCK], float("inf"), dtype=tl.float32)
+    sums = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, vocab, BLOCK):
+        column = start + lane
+        value = tl.load(x_row + column, mask=column < vocab, other=float("-inf")).to(tl.float32)
+        sums += tl.where(value > below, tl.exp(value - zero), 0.0)
+        value = tl.where(value > below, value, float("inf"))
+        rest = tl.maximum(first, value)
+        first = tl.minimum(first, value)
+        value = tl.maximum(second, rest)
+        second = tl.minimum(second, rest)
+        rest = tl.maximum(third, value)
+        third = tl.minimum(third, value)
+        lost = tl.minimum(lost, rest)
+    least = tl.min(lost, axis=0)
+    masses = tl.where(first < least, tl.exp(first - zero), 0.0)
+    masses2 = tl.where(second < least, tl.exp(second - zero), 0.0)
+    masses3 = tl.where(third < least, tl.exp(third - zero), 0.0)
+    total = tl.sum(sums, axis=0)
+    found = (total >= share) & (total - tl.sum(masses + masses2 + masses3, axis=0) < share)
+    low = key_of(below)
+    high = tl.where(found, key_of(bound), low)
+    while low < high:
+        middle = middle_of(low, high)
+        cut = value_of(middle)
+        smaller = tl.where(first > cut, 0.0, masses) + tl.where(second > cut, 0.0, masses2)
+        smaller += tl.where(third > cut, 0.0, masses3)
+        enough = total - tl.sum(smaller, axis=0) >= share
+        low = tl.where(enough, middle + 1, low)
+        high = tl.where(enough, high, middle)
+    return low, found
+
+
 @triton.jit(do_not_specialize=["rows"])
 def lanes_kernel(
     logits,
@@ -70,10 +114,12 @@ def lanes_kernel(
     HAS_P: tl.constexpr,
     HAS_REQUESTS: tl.constexpr,
     EXHAUSTIVE: tl.constexpr,
+    HALVINGS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Every lane keeps its three largest values and the largest of those it lost. A threshold above all lost values is
-    exact; a row whose threshold may lie below stays pending."""
+    exact. One of top-p that may lie below is searched in a second sweep from where it cannot lie; a row whose threshold
+    is not found so either stays pending."""
     lane = tl.arange(0, BLOCK)
     for row in range(tl.program_id(0).to(tl.int64), rows, tl.num_programs(0)):
         x_row = logits + row * logits_stride
@@ -132,10 +178,10 @@ def lanes_kernel(
             found = (tl.sum(larger, axis=0) >= p * total) | (bound == float("-inf")) | (p == 1.0)
             if HAS_K:
                 found = found | limited
-            exact = exact & found
+            within = exact & found
             # The least key at which the larger values have less than p of the mass.
             low = tl.maximum(key_of(threshold), key_of(bound))
-            high = tl.where(exact & (p < 1.0), key_of(top), low)
+            high = tl.where(within & (p < 1.0), key_of(top), low)
             while low < high:
                 middle = middle_of(low, high)
                 cut = value_of(middle)
@@ -145,10 +191,27 @@ def lanes_kernel(
                 low = tl.where(enough, middle + 1, low)
                 high = tl.where(enough, high, middle)
             threshold = tl.where(p < 1.0, value_of(low), threshold)
+            if not EXHAUSTIVE:
+                again = exact & (found == 0)
+                if again:
+                    # All tokens below this have together at most what p leaves out. What lanes know of larger ones
+                    # brings it closer: what they lost only adds to the mass.
+                    below = zero + tl.log((1.0 - p) * total / vocab) - 0.01
+                    above = bound
+                    for _ in range(HALVINGS):
+                        cut = 0.5 * (below + above)
+                        larger = tl.where(first > cut, masses, 0.0) + tl.where(second > cut, masses2, 0.0)
+                        larger += tl.where(third > cut, masses3, 0.0)
+                        enough = tl.sum(larger, axis=0) >= p * total
+                        below = tl.where(enough, cut, below)
+                        above = tl.where(enough, above, cut)
+                    low, within = from_below(x_row, vocab, below, bound, zero, p * total, BLOCK)
+                    threshold = value_of(low)
+            exact = within
         if not EXHAUSTIVE:
             tl.store(pending + row, tl.where(exact, 0, 1))
-            threshold = tl.where(exact, threshold, float("-inf"))
-        keep(x_row, vocab, threshold, BLOCK)
+        if exact & (threshold > float("-inf")):
+            keep(x_row, vocab, threshold, BLOCK)
 
 
 @triton.jit
@@ -157,6 +220,35 @@ def narrowed(low, high, first, second, third, enough1, enough2, enough3):
     new_low = tl.where(enough3, third + 1, tl.where(enough2, second + 1, tl.where(enough1, first + 1, low)))
     new_high = tl.where(enough1, tl.where(enough2, tl.where(enough3, high, third), second), first)
     return tl.minimum(new_low, new_high), new_high
+
+
+@triton.jit
+def least_key(x_row, vocab, low, high, wanted, zero, MASSES: tl.constexpr, BLOCK: tl.constexpr):
+    """The least key between two at which the larger values are fewer than ``wanted``, or with ``MASSES`` have together
+    less mass: sixteen passes over a row, each of which leaves a quarter, find one of 2**32. Counts are exact floats."""
+    lane = tl.arange(0, BLOCK)
+    for _ in range(16):
+        key2 = middle_of(low, high)
+        key1 = middle_of(low, key2)
+        key3 = middle_of(key2, high)
+        cut1, cut2, cut3 = value_of(key1), value_of(key2), value_of(key3)
+        larger1 = tl.zeros([BLOCK], dtype=tl.float32)
+        larger2 = tl.zeros([BLOCK], dtype=tl.float32)
+        larger3 = tl.zeros([BLOCK], dtype=tl.float32)
+        for start in range(0, vocab, BLOCK):
+            column = start + lane
+            value = tl.load(x_row + column, mask=column < vocab, other=float("-inf")).to(tl.float32)
+            amount = 1.0
+            if MASSES:
+                amount = tl.exp(value - zero)
+            larger1 += tl.where(value > cut1, amount, 0.0)
+            larger2 += tl.where(value > cut2, amount, 0.0)
+            larger3 += tl.where(value > cut3, amount, 0.0)
+        enough1 = tl.sum(larger1, axis=0) >= wanted
+        enough2 = tl.sum(larger2, axis=0) >= wanted
+        enough3 = tl.sum(larger3, axis=0) >= wanted
+        low, high = narrowed(low, high, key1, key2, key3, enough1, enough2, enough3)
+    return low
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -175,7 +267,7 @@ def search_kernel(
     HAS_PENDING: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Sixteen passes over a row, each of which leaves a quarter of the possible thresholds, find one of 2**32."""
+    """Thresholds among all values of a row, for the rows that are pending."""
     lane = tl.arange(0, BLOCK)
     for row in range(tl.program_id(0).to(tl.int64), rows, tl.num_programs(0)):
         wanted = 1
@@ -191,26 +283,7 @@ def search_kernel(
             zero = tl.maximum(top, LOWEST)
             threshold = tl.minimum(top, float("-inf"))
             if HAS_K:
-                low = key_of(threshold)
-                high = key_of(top)
-                for _ in range(16):
-                    key2 = middle_of(low, high)
-                    key1 = middle_of(low, key2)
-                    key3 = middle_of(key2, high)
-                    cut1, cut2, cut3 = value_of(key1), value_of(key2), value_of(key3)
-                    count1 = tl.zeros([BLOCK], dtype=tl.int32)
-                    count2 = tl.zeros([BLOCK], dtype=tl.int32)
-                    count3 = tl.zeros([BLOCK], dtype=tl.int32)
-                    for start in range(0, vocab, BLOCK):
-                        column = start + lane
-                        value = tl.load(x_row + column, mask=column < vocab, other=float("-inf")).to(tl.float32)
-                        count1 += (value > cut1).to(tl.int32)
-                        count2 += (value > cut2).to(tl.int32)
-                        count3 += (value > cut3).to(tl.int32)
-                    enough1 = tl.sum(count1, axis=0) >= k
-                    enough2 = tl.sum(count2, axis=0) >= k
-                    enough3 = tl.sum(count3, axis=0) >= k
-                    low, high = narrowed(low, high, key1, key2, key3, enough1, enough2, enough3)
+                low = least_key(x_row, vocab, key_of(threshold), key_of(top), k.to(tl.float32), zero, False, BLOCK)
                 threshold = value_of(low)
             if HAS_P:
                 total = tl.zeros([BLOCK], dtype=tl.float32)
@@ -219,27 +292,7 @@ def search_kernel(
                     value = tl.load(x_row + column, mask=column < vocab, other=float("-inf")).to(tl.float32)
                     total += tl.where(value >= threshold, tl.exp(value - zero), 0.0)
                 share = p * tl.sum(total, axis=0)
-                low = key_of(threshold)
-                high = key_of(top)
-                for _ in range(16):
-                    key2 = middle_of(low, high)
-                    key1 = middle_of(low, key2)
-                    key3 = middle_of(key2, high)
-                    cut1, cut2, cut3 = value_of(key1), value_of(key2), value_of(key3)
-                    mass1 = tl.zeros([BLOCK], dtype=tl.float32)
-                    mass2 = tl.zeros([BLOCK], dtype=tl.float32)
-                    mass3 = tl.zeros([BLOCK], dtype=tl.float32)
-                    for start in range(0, vocab, BLOCK):
-                        column = start + lane
-                        value = tl.load(x_row + column, mask=column < vocab, other=float("-inf")).to(tl.float32)
-                        mass = tl.exp(value - zero)
-                        mass1 += tl.where(value > cut1, mass, 0.0)
-                        mass2 += tl.where(value > cut2, mass, 0.0)
-                        mass3 += tl.where(value > cut3, mass, 0.0)
-                    enough1 = tl.sum(mass1, axis=0) >= share
-                    enough2 = tl.sum(mass2, axis=0) >= share
-                    enough3 = tl.sum(mass3, axis=0) >= share
-                    low, high = narrowed(low, high, key1, key2, key3, enough1, enough2, enough3)
+                low = least_key(x_row, vocab, key_of(threshold), key_of(top), share, zero, True, BLOCK)
                 threshold = tl.where(p < 1.0, value_of(low), threshold)
             keep(x_row, vocab, threshold, BLOCK)
 
@@ -274,6 +327,7 @@ def top_k_top_p_triton(
             logits.stride(0),
             **flags,
             EXHAUSTIVE=plan.exhaustive,
+            HALVINGS=8,
             BLOCK=plan.block,
             num_warps=plan.warps,
         )
