@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from ascend_kernels.launch import launch
-from ascend_kernels.ops.sampling.noise.triton import exponential, row_keys
+from ascend_kernels.ops.sampling.noise.triton import exponential, logarithm, row_keys
 from ascend_kernels.ops.sampling.rows.plan import plan_vocab
 from ascend_kernels.ops.sampling.rows.triton import as_rows, best_lane, floor_of_min_p, row_maximum
 from ascend_kernels.target import current_target
@@ -39,20 +39,22 @@ def gumbel_argmax_kernel(
         if HAS_REQUESTS:
             request = tl.load(request_of_row + row).to(tl.int64)
         warmth = tl.load(temperature + request)
-        scale = tl.where(warmth == 0, 1.0, warmth)
+        # At temperature 0 noise counts for nothing, and min-p too.
+        scale = 1.0 / tl.where(warmth == 0, 1.0, warmth)
+        share = tl.where(warmth == 0, 0.0, 1.0)
         key, other = row_keys(tl.load(seeds + request), tl.load(positions + row))
         if HAS_MIN_P:
-            floor = row_maximum(x_row, vocab, BLOCK) / scale + floor_of_min_p(tl.load(min_p + request))
+            floor = row_maximum(x_row, vocab, BLOCK) * scale + floor_of_min_p(tl.load(min_p + request))
+            floor = tl.where(warmth == 0, float("-inf"), floor)
         best = tl.full([BLOCK], float("-inf"), dtype=tl.float32)
         token = tl.zeros([BLOCK], dtype=tl.int32)
         blocks = tl.cdiv(vocab, BLOCK)
         for block in range(blocks):
             column = block * BLOCK + lane
-            value = tl.load(x_row + column, mask=column < vocab, other=float("-inf")).to(tl.float32) / scale
-            perturbed = value - tl.log(exponential(key, other, column))
+            value = tl.load(x_row + column, mask=column < vocab, other=float("-inf")).to(tl.float32) * scale
+            score = value - share * logarithm(exponential(key, other, column))
             if HAS_MIN_P:
-                perturbed = tl.where(value < floor, float("-inf"), perturbed)
-            score = tl.where(warmth == 0, value, perturbed)
+                score = tl.where(value < floor, float("-inf"), score)
             token = tl.where(score > best, column, token)
             best = tl.maximum(best, score)
         tl.store(sampled + row, best_lane(best, token).to(tl.int64))

@@ -35,7 +35,8 @@ def random_bits(seeds: torch.Tensor, positions: torch.Tensor, tokens: torch.Tens
 
 def uniform(bits: torch.Tensor) -> torch.Tensor:
     """Numbers in (0, 1) in fp32 from random bits, with full precision near 0."""
-    return (((bits >> 1).float() + 0.5) * 2.0**-31).clamp(max=1 - 2.0**-24)
+    step = 2.0**-31 * (1 - 2.0**-24)  # the largest of 31 bits rounds to 2**31
+    return (bits >> 1).float() * step + step / 2
 
 
 def exponential(seeds: torch.Tensor, positions: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

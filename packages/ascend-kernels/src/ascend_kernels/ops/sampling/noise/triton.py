@@ -30,8 +30,14 @@ def row_keys(seed, position):
 def uniform(key, other, token):
     """A number in (0, 1) per token, with full precision near 0."""
     bits = mix(mix(token.to(tl.uint32) ^ key) ^ other)
-    value = ((bits >> 1).to(tl.int32).to(tl.float32) + 0.5) * 4.656612873077393e-10
-    return tl.minimum(value, 0.99999994)
+    # The largest of 31 bits rounds to 2**31; a factor just below 2**-31 keeps the product below 1.
+    return (bits >> 1).to(tl.int32).to(tl.float32) * 4.6566125955216364e-10 + 2.3283062977608182e-10
+
+
+@triton.jit
+def logarithm(x):
+    """The natural logarithm, by that to base 2, which devices have an instruction for."""
+    return tl.log2(x) * 0.6931471805599453
 
 
 @triton.jit
@@ -39,4 +45,4 @@ def exponential(key, other, token):
     """Exp(1) noise per token: -log(1 - u), by its series where u is small and 1 - u would lose it."""
     u = uniform(key, other, token)
     series = u * (1.0 + u * (0.5 + u * (0.33333333 + u * (0.25 + u * 0.2))))
-    return tl.where(u < 0.03125, series, -tl.log(1.0 - u))
+    return tl.where(u < 0.03125, series, -logarithm(1.0 - u))

@@ -40,8 +40,9 @@ def plan_vocab(target: Target, rows: int, vocab: int, lane_bytes: int, *, persis
     """
     block = next_power_of_two(vocab)
     if target.kind == "cuda":
-        block = min(block, 8192 if persistent else 4096)
-        warps = min(max(block // 512, 1), 16)
+        # Four values a thread, so that many threads run at once; rows that are read twice in larger pieces.
+        block = min(block, 8192 if persistent else 2048)
+        warps = min(max(block // (512 if persistent else 128), 1), 16)
         return VocabPlan(min(rows, 2 * target.vector_cores if persistent else MAX_PROGRAMS), block, warps)
     block = min(block, previous_power_of_two(target.unified_buffer // lane_bytes))
     return VocabPlan(min(rows, target.vector_cores), block, 4)
