@@ -208,10 +208,12 @@ def lanes_kernel(
                     low, within = from_below(x_row, vocab, below, bound, zero, p * total, BLOCK)
                     threshold = value_of(low)
             exact = within
-        if not EXHAUSTIVE:
-            tl.store(pending + row, tl.where(exact, 0, 1))
-        if exact & (threshold > float("-inf")):
+        if EXHAUSTIVE:
             keep(x_row, vocab, threshold, BLOCK)
+        else:
+            tl.store(pending + row, tl.where(exact, 0, 1))
+            if exact & (threshold > float("-inf")):
+                keep(x_row, vocab, threshold, BLOCK)
 
 
 @triton.jit
