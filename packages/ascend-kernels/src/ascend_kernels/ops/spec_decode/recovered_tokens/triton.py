@@ -42,7 +42,6 @@ def recovered_tokens_kernel(
         greedy = tl.load(temperature + request) == 0
         key, other = row_keys(tl.load(seeds + request), tl.load(positions + row))
         draft = tl.load(draft_token_ids + row).to(tl.int32)
-        drafted = draft >= 0
         best = tl.zeros([BLOCK], dtype=tl.float32) - 2.0
         winner = tl.zeros([BLOCK], dtype=tl.int32)
         for start in range(0, columns, BLOCK):
@@ -53,10 +52,10 @@ def recovered_tokens_kernel(
             if HAS_INDICES:
                 token = tl.load(target_indices + row * indices_stride + column, mask=inside, other=0).to(tl.int32)
             if HAS_DRAFT_PROBS:
-                proposed = tl.load(draft_probs + row * draft_stride + token, mask=inside & drafted, other=0.0)
+                proposed = tl.load(draft_probs + row * draft_stride + token, mask=inside, other=0.0)
             else:
                 proposed = tl.where(token == draft, probability, 0.0)
-            residual = tl.maximum(probability - proposed, 0.0)
+            residual = tl.where(draft < 0, probability, tl.maximum(probability - proposed, 0.0))
             score = tl.where(greedy, probability, residual / exponential(key, other, token))
             score = tl.where(inside, score, -1.0)
             better = score > best
