@@ -24,8 +24,14 @@ def shows(family: str, feature: str) -> pytest.MarkDecorator:
 @pytest.mark.parametrize(
     ("family", "parallel"),
     [
-        pytest.param("llama", {"tensor_parallel_size": 2}, marks=shows("llama", "tensor parallel, 2 ranks")),
-        pytest.param("qwen3", {"pipeline_parallel_size": 2}, marks=shows("qwen3", "pipeline parallel, 2 ranks")),
+        pytest.param(
+            "llama",
+            {"tensor_parallel_size": 2},
+            marks=shows("llama", "tensor parallel, 2 ranks, full graphs, vocabulary of a prime size"),
+        ),
+        pytest.param(
+            "qwen3", {"pipeline_parallel_size": 2}, marks=shows("qwen3", "pipeline parallel, 2 ranks, full graphs")
+        ),
         # Both ranks hold the one key-value head.
         pytest.param("llama-mqa", {"tensor_parallel_size": 2}, marks=pytest.mark.slow),
         pytest.param("gemma3", {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, marks=pytest.mark.slow),

@@ -73,9 +73,10 @@ def test_a_list_can_be_part_of_a_message_that_appears_once(warnings_of_vllm: pyt
     [
         ({"cpu_offload_gb": 1}, r"--cpu-offload-gb .* not supported on NPU yet; .*--tensor-parallel-size"),
         ({"offload_group_size": 2, "offload_num_in_group": 1}, "--offload-group-size"),
+        ({"profiler_config": {"profiler": "cuda"}}, r"--profiler-config.profiler cuda .* NVIDIA's tools"),
         ({"kv_cache_dtype": "fp8"}, "quantised KV cache .* auto, bfloat16 or float16"),
     ],
-    ids=["cpu-offload", "prefetch-offload", "fp8-cache"],
+    ids=["cpu-offload", "prefetch-offload", "cuda-profiler", "fp8-cache"],
 )
 def test_what_changes_what_happens_is_refused(make_config: Any, arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(NotImplementedError, match=says):

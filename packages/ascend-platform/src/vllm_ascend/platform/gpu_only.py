@@ -127,6 +127,11 @@ REFUSED: tuple[Refusal, ...] = (
         "use a model with multi-head or grouped-query attention",
     ),
     Refusal(
+        lambda config: config.profiler_config is not None and config.profiler_config.profiler == "cuda",
+        "--profiler-config.profiler cuda (the profiler of NVIDIA's tools)",
+        "trace with msprof, or leave it out",
+    ),
+    Refusal(
         _images_see_themselves,
         "attention in both directions between the tokens of an image (Gemma 3 with images, PaliGemma)",
         "use --language-model-only, which serves the model for text",
