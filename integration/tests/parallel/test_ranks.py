@@ -74,9 +74,13 @@ def test_tokens_are_those_of_one_device(tmp_path, case, family, parallel):
 
 
 @pytest.mark.slow
-def test_ranks_order_their_streams(tmp_path, case, monkeypatch):
-    """Every process of the engine checks its uses of memory."""
-    monkeypatch.setenv("ASCEND_SIM_ORDER", "check")
+@pytest.mark.parametrize(
+    ("order", "seed"), [("check", 0), ("random", 0), ("random", 1), ("random", 2)], ids=lambda value: str(value)
+)
+def test_ranks_order_their_streams(tmp_path, case, monkeypatch, order, seed):
+    """Every process of the engine checks its uses of memory, or runs its work in a random legal order."""
+    monkeypatch.setenv("ASCEND_SIM_ORDER", order)
+    monkeypatch.setenv("ASCEND_SIM_SEED", str(seed))
     model = case("llama")
     with driver(tmp_path, 2, {**model.engine, "tensor_parallel_size": 2}, [model.requests]) as running:
         (greedy,) = running.wait_for_results(SECONDS)

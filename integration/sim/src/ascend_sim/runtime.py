@@ -28,6 +28,7 @@ def install() -> int:
     count: int = torch.ops.ascend_sim.install(references.register_all(), list(settings().adopt))
     if settings().order != "off":
         torch.ops.ascend_sim.set_order(settings().order, settings().seed)
+        atexit.register(torch.ops.ascend_sim.stop_progress)
     distributed.install()
     torchvision.install()
     if settings().chrome_trace:

@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from ascend_sim import instruments
+
 WORLD = 2
 
 
@@ -127,7 +129,27 @@ def _check_graph(rank: int) -> None:
         assert gathered.tolist() == [step, step + 1]
 
 
-CHECKS = {"collectives": _check_collectives, "groups": _check_groups, "graph": _check_graph}
+def _check_random_order(rank: int) -> None:
+    """A host that waits for the other one leaves its device alone, which must do its part all the same."""
+    store = dist.distributed_c10d._get_default_store()
+    for seed in range(6):
+        with instruments.random_order(seed):
+            total = _npu(rank + 1)
+            dist.all_reduce(total)
+            if rank == 0:
+                torch.npu.synchronize()
+                store.set(f"reduced with seed {seed}", "")
+            else:
+                store.wait([f"reduced with seed {seed}"], datetime.timedelta(seconds=30))
+            assert total.item() == 3
+
+
+CHECKS = {
+    "collectives": _check_collectives,
+    "groups": _check_groups,
+    "graph": _check_graph,
+    "random order": _check_random_order,
+}
 
 
 def _worker(rank: int, port: int) -> None:

@@ -63,6 +63,8 @@ typedef enum {
 /* Finishes all work, then changes the mode. */
 void sim_order_set(sim_order_mode mode, uint64_t seed);
 sim_order_mode sim_order(void);
+/* Before the process ends: from now on only threads that wait run queued work. */
+void sim_progress_stop(void);
 
 /* Where a piece of work stands: who does it, as its how-manieth, and in which graph (0: none). */
 typedef struct {

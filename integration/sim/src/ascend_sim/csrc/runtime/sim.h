@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "acl/acl.h"
 #include "acl/error_codes/rt_error_codes.h"
@@ -172,6 +173,8 @@ bool sim_step(void);                            /* in random order: run somethin
 void sim_dawdle(void);                          /* in random order: run something, or not */
 void sim_finish(void);                          /* in random order: run everything that can run */
 bool sim_nothing_queued(void);
+bool sim_collectives_queued(void);              /* in random order */
+uint64_t sim_host_moves(void);                  /* how often the host has submitted work or run some of it */
 aclError sim_drain(sim_stream *stream);         /* wait until the queue is empty */
 void sim_item_release(sim_item *item);
 sim_stream *sim_streams(void);
@@ -180,6 +183,11 @@ void sim_attend(int change);                    /* adjust the number sim_attenti
 typedef bool (*sim_condition)(void *argument);
 /* Waits until ready(argument), letting other threads' work finish; gives up when nothing moves for the timeout. */
 aclError sim_wait(sim_condition ready, void *argument, sim_stream *stream, const char *what);
+
+/* ---- progress.c: callers hold sim_lock unless said otherwise ---- */
+void sim_progress_wanted(void);      /* a collective has been queued: the device may have to go on by itself */
+bool sim_is_device_thread(void);     /* without sim_lock */
+bool sim_sleep(const struct timespec *until); /* until sim_changed is signalled (true) or the time has come; lets Python go on */
 
 /* ---- trace.c ---- */
 int64_t sim_trace_begin(void); /* now, or 0 without a tracer */

@@ -1,7 +1,6 @@
 /* Streams. Work runs in the submitting thread; it is queued only behind something that waits for an event, and then
  * runs in the thread that records the event. In random order all work is queued; threads that submit run some of it, and
  * threads that wait run what they choose at random until what they wait for has happened. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@ static sim_stream *default_streams[SIM_MAX_DEVICES];
 static atomic_int next_id = 1;
 static atomic_int attention;
 static size_t queued; /* streams whose queue is not empty */
-static uint64_t turns_given, turns_over, beginnings;
+static uint64_t turns_given, turns_over, beginnings, host_moves;
 
 int sim_attention(void) { return attention; }
 void sim_attend(int change) { attention += change; }
@@ -167,8 +166,11 @@ void sim_pump_all(void) {
 }
 
 bool sim_nothing_queued(void) { return queued == 0; }
+bool sim_collectives_queued(void) { return turns_given != turns_over; }
+uint64_t sim_host_moves(void) { return host_moves; }
 
 bool sim_step(void) {
+    if (!sim_is_device_thread()) host_moves++;
     sim_stream *able[64]; /* in the order in which they began to queue, which the program alone decides */
     size_t count = 0;
     for (sim_stream *stream = streams; stream && sim_random && count < 64; stream = stream->next) {
@@ -185,8 +187,16 @@ void sim_dawdle(void) {
     while (sim_random && sim_random_below(2) && sim_step()) continue;
 }
 
+/* Whether another thread runs queued work. */
+static bool others_run(void) {
+    bool busy = false;
+    for (sim_stream *stream = streams; stream; stream = stream->next)
+        busy |= stream->running && !pthread_equal(stream->runner, pthread_self());
+    return busy;
+}
+
 void sim_finish(void) {
-    while (sim_step()) continue;
+    while (sim_step() || (sim_random && others_run() && sim_sleep(NULL))) continue;
 }
 
 /* Errors of the item itself are returned if it runs now. */
@@ -194,7 +204,9 @@ aclError sim_enqueue(sim_stream *stream, sim_item item) {
     bool first = empty(stream) && !stream->running && !sim_random;
     if (sim_checking) item.moment = sim_host_moment();
     if (sim_random && (item.work.in_turn || (item.replay && item.replay->model->in_turn))) item.turn = ++turns_given;
+    host_moves++;
     push(stream, item);
+    if (item.turn) sim_progress_wanted();
     aclError error = first ? run_queue(stream) : ACL_SUCCESS;
     sim_pump_all();
     sim_dawdle();
@@ -224,11 +236,9 @@ aclError sim_wait(sim_condition ready, void *argument, sim_stream *stream, const
     sim_pump_all();
     while (!ready(argument)) {
         if (sim_step()) continue;
-        bool busy = false;
-        for (sim_stream *other = streams; other; other = other->next) busy |= other->running && !pthread_equal(other->runner, pthread_self());
-        if (busy) { /* another thread computes: it will signal */
-            pthread_cond_wait(&sim_changed, &sim_lock);
-        } else if (pthread_cond_timedwait(&sim_changed, &sim_lock, &deadline) == ETIMEDOUT && !ready(argument)) {
+        if (others_run()) { /* they will signal */
+            sim_sleep(NULL);
+        } else if (!sim_sleep(&deadline) && !ready(argument)) {
             char reason[400] = "nothing is queued";
             for (sim_stream *other = stream ? stream : streams; other; other = stream ? NULL : other->next) {
                 if (empty(other)) continue;
