@@ -120,10 +120,10 @@ def test_gather_pa_kv_cache(cumulative: bool, offsets: list[int] | None) -> None
 
 
 def test_paged_cache_load_matches_the_vendors_golden() -> None:
-    cache = torch.randn(6, 4, 1, 10)
+    cache = torch.randn(6, 4, 1, 10).half()
     table = torch.tensor([[5, 1], [2, 4]], dtype=torch.int32)
     expected = torch.cat((cache[5], cache[1, :2], cache[4, :3]))
-    key, value = torch.zeros(9, 1, 10), torch.zeros(9, 1, 10)
+    key, value = torch.zeros(2, 9, 1, 10).half()
     arguments = (cache, cache, table, torch.tensor([6, 3], dtype=torch.int32))
     starts = torch.tensor([0, 4], dtype=torch.int32)
     torch.ops.atb.npu_paged_cache_load.out(*arguments, seq_starts=starts, key=key, value=value)

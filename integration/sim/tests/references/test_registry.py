@@ -88,6 +88,12 @@ def test_every_reference_names_its_source(name: str) -> None:
         assert entry.note
 
 
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_reference_has_limits_or_says_that_none_are_documented(name: str) -> None:
+    row = limits.table()[name.split("::")[1].partition(".")[0]]
+    assert row.soc or row.dtypes or row.dtypes_on or row.rules or not row.capture or row.open
+
+
 def test_pages_of_the_wheel_exist() -> None:
     """Sources that name a page or a Meta kernel inside torch_npu name one that is there."""
     folder = Path(torch_npu.__file__).parent

@@ -9,14 +9,16 @@ from ascend_sim.references.moe.combine import npu_moe_distribute_combine_v2
 from ascend_sim.references.moe.distribute import refuse_given
 from ascend_sim.references.norm import rms_norm_float
 from ascend_sim.references.registry import Grade, reference
-from ascend_sim.references.sources import wheel_meta
+from ascend_sim.references.sources import cann_doc
 
 
 @reference(
     "npu::npu_moe_distribute_combine_add_rms_norm",
-    source=wheel_meta("npu_moe_distribute_combine_add_rms_norm"),
-    grade=Grade.GUESSED,
-    note="the combined tokens and the sum are rounded to x's dtype, as npu_add_rms_norm does",
+    source=cann_doc(
+        "ops-transformer", "mc2/moe_distribute_combine_add_rms_norm/docs/aclnnMoeDistributeCombineAddRmsNorm.md"
+    ),
+    grade=Grade.DOCUMENTED,
+    note="that the combined tokens and the sum are rounded to x's dtype, as npu_add_rms_norm does, is inferred",
 )
 def npu_moe_distribute_combine_add_rms_norm(
     expand_x: Tensor,
