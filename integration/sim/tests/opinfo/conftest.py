@@ -12,4 +12,5 @@ def tally(request: pytest.FixtureRequest, report: Callable[..., None]) -> Iterat
     """Counts of the module, reported at its end."""
     counts = Tally()
     yield counts
-    report("OpInfo: npu against cpu, forward", dtype=request.module.DTYPE, **vars(counts))
+    table = "OpInfo: npu against cpu, " + getattr(request.module, "TITLE", "forward")
+    report(table, dtype=request.module.DTYPE, **vars(counts))

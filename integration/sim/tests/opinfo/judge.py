@@ -122,7 +122,7 @@ def check_like(where: str, got: Any, expected: Any, values: bool = True) -> None
     leaves, structure = pytree.tree_flatten(expected)
     others, found = pytree.tree_flatten(got)
     if len(leaves) != len(others):
-        raise WrongResultError(f"{where}: {found} instead of {structure}")
+        raise WrongResultError(f"{where}: {found} instead of {structure}: {str(got)[:200]}")
     for other, leaf in zip(others, leaves):
         _check_like(where, other, leaf, values)
 
@@ -153,11 +153,11 @@ def _judge_sample(op: Any, call: Callable[..., Any], arguments: Any, like: Any, 
     return drew
 
 
-def _samples(op: Any, device: str, dtype: torch.dtype) -> list[Any]:
+def _samples(op: Any, device: str, dtype: torch.dtype, count: int) -> list[Any]:
     # op.sample_inputs() would inspect the whole call stack for every sample, for reproduction commands.
     _seed()
     samples = op.sample_inputs_func(op, device, dtype, False)
-    return [_arguments(sample) for sample in itertools.islice(samples, SAMPLES)]
+    return [_arguments(sample) for sample in itertools.islice(samples, count)]
 
 
 @contextlib.contextmanager
@@ -175,12 +175,15 @@ def _own_seeds() -> Iterator[None]:
         common_methods_invocations.wrapper_set_seed = original
 
 
-def judge(op: Any, dtype: torch.dtype, call: Callable[..., Any] | None = None) -> Outcome:
-    """Runs up to three samples of an operator on both devices, to the first that is refused or differs."""
+def judge(op: Any, dtype: torch.dtype, call: Callable[..., Any] | None = None, samples: int = SAMPLES) -> Outcome:
+    """Runs up to `samples` samples of an operator on both devices, to the first that is refused or differs.
+
+    `call` is what to run with a sample's arguments; the operator itself unless given.
+    """
     compared = drawn = 0
     with _own_seeds():
         try:
-            pairs = itertools.zip_longest(_samples(op, "cpu", dtype), _samples(op, "npu", dtype))
+            pairs = itertools.zip_longest(_samples(op, "cpu", dtype, samples), _samples(op, "npu", dtype, samples))
             for index, (arguments, like) in enumerate(pairs):
                 if arguments is None:
                     break

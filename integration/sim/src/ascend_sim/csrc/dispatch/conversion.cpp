@@ -104,16 +104,22 @@ void Conversion::check_strided(const at::Tensor& tensor) const {
                               tensor.layout());
 }
 
+void Conversion::restore() {
+  for (auto& [converted, original] : pairs_) {
+    if (converted.sizes() == original.sizes() && converted.strides() == original.strides() &&
+        converted.storage_offset() == original.storage_offset())
+      continue;
+    const bool moved = converted.storage().data() != original.storage().data();  // it had to grow
+    if (converted.sizes() != original.sizes()) original.resize_(converted.sizes());
+    if (moved) copy_values(alias(original, false), converted);
+    else original.as_strided_(converted.sizes(), converted.strides(), converted.storage_offset());
+  }
+}
+
 at::Tensor Conversion::result(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
-  for (auto& [converted, original] : pairs_) {
-    if (!converted.is_same(tensor)) continue;
-    if (original.sizes() != tensor.sizes()) {  // an out= kernel has resized it
-      original.resize_(tensor.sizes());
-      copy_values(alias(original, false), tensor);
-    }
-    return original;
-  }
+  for (auto& [converted, original] : pairs_)
+    if (converted.is_same(tensor)) return original;
   if (to_cpu()) return tensor;
   check_strided(tensor);
   if (tensor.has_storage() && tensor.storage().nbytes()) {

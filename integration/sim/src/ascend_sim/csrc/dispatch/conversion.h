@@ -30,6 +30,9 @@ class Conversion {
   // The same in place.
   void convert(c10::IValue& value, int position);
 
+  // Gives the NPU tensors the shapes and strides that the CPU kernel has given its arguments: out= kernels change them.
+  void restore();
+
   // A result of the CPU kernel as NPU tensors: the written argument itself, a view of one, or a fresh tensor.
   c10::IValue result(const c10::IValue& value);
   at::Tensor result(const at::Tensor& tensor);

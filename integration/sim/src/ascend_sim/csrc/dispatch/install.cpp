@@ -36,7 +36,7 @@ const std::unordered_set<std::string> kHostOperators = {
 
 // Operators whose autograd kernel in torch_npu computes by itself, through the ACL compiler, instead of redispatching;
 // their results carry no gradient, so the kernel is passed over.
-constexpr const char* kComputedByAutograd[] = {"one_hot"};
+constexpr const char* kComputedByAutograd[] = {"one_hot", "max.out", "min.out", "nanmean.out", "log_sigmoid.out", "multilabel_margin_loss.out"};
 
 std::mutex install_lock;
 std::vector<std::unique_ptr<torch::Library>> libraries;

@@ -154,6 +154,7 @@ void Launch::run(const c10::OperatorHandle& op, Stack* stack) {
   } else {
     op.redispatchBoxed(c10::DispatchKeySet(info.key), stack);
   }
+  if (info.writes_any) conversion.restore();
   for (size_t i = base; i < stack->size(); i++) (*stack)[i] = conversion.result((*stack)[i]);
   if (free) FreeCompute::remember(info, signature, impls, *stack, base);
 }

@@ -99,6 +99,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op, bool is_native) : native(is_native
       writes[out_list] = true;
     }
   }
+  for (const bool written_argument : writes) writes_any |= written_argument;
   free_compute = tensors_only && !schema.returns().empty() && (kHeavy.count(base) || (!starts_with(base, "aten::") && !collective));
 }
 

@@ -39,6 +39,7 @@ struct OpInfo {
   bool draws_implicitly;     // random without a generator argument
   bool shapes_only;          // looks at no value of its arguments: rand_like, workspace sizes
   std::vector<bool> writes;  // per argument: the operator writes it
+  bool writes_any = false;
   bool free_compute;         // instruments.free_compute() skips it
   bool returns_written;      // every result is an argument the operator writes
   bool makes_fresh;          // aten operator whose first result is a fresh tensor
