@@ -3,6 +3,7 @@
 import difflib
 import os
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
@@ -48,7 +49,7 @@ class Settings(BaseSettings):
 
     soc: str = Field("Ascend910B1", description="SoC name that torch_npu sees")
     devices: int = Field(2, ge=1, le=MAX_DEVICES, description="number of NPUs")
-    memory: Annotated[int, BeforeValidator(parse_size), Field(ge=64 << 20)] = Field(
+    memory: Annotated[int, BeforeValidator(parse_size), Field(ge=64 << 20, le=1 << 50)] = Field(
         8 << 30, description="memory of each NPU"
     )
     oracle_fp32: bool = Field(
@@ -59,7 +60,7 @@ class Settings(BaseSettings):
         description="namespaces whose custom operators run by their CPU kernels as one device operator",
     )
     event_timeout: float = Field(
-        5.0, ge=0, description="seconds after which a wait for an event nobody records is an error"
+        5.0, ge=0, le=86400, description="seconds after which a wait for an event nobody records is an error"
     )
     order: Literal["off", "check", "random"] = Field(
         "off", description="check: uses of memory that no stream order separates are errors; random: any legal order"
@@ -75,6 +76,14 @@ class Settings(BaseSettings):
         if value not in SOC_NAMES and not SOC_PATTERN.fullmatch(value):
             near = difflib.get_close_matches(value, SOC_NAMES, n=1, cutoff=0)
             raise ValueError(f"one of {', '.join(SOC_NAMES)} or Ascend950DT_95xx/Ascend950PR_95xx (nearest: {near[0]})")
+        return value
+
+    @field_validator("chrome_trace")
+    @classmethod
+    def _writable(cls, value: str) -> str:
+        folder = Path(value).absolute().parent
+        if value and not os.access(folder, os.W_OK):
+            raise ValueError(f"a file in a folder that exists and may be written; {folder} is none")
         return value
 
     @field_validator("adopt")

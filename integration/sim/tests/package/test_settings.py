@@ -7,7 +7,18 @@ from ascend_sim.settings import SettingsError, load_settings, parse_size
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SOC", "DEVICES", "MEMORY", "ORACLE_FP32", "ADOPT", "EVENT_TIMEOUT", "TRACE", "ORDER", "SEED"):
+    for name in (
+        "SOC",
+        "DEVICES",
+        "MEMORY",
+        "ORACLE_FP32",
+        "ADOPT",
+        "EVENT_TIMEOUT",
+        "TRACE",
+        "ORDER",
+        "SEED",
+        "CHROME_TRACE",
+    ):
         monkeypatch.delenv(f"ASCEND_SIM_{name}", raising=False)
     monkeypatch.delenv("ASCEND_RT_VISIBLE_DEVICES", raising=False)
 
@@ -53,6 +64,9 @@ def test_values_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ASCEND_SIM_ADOPT", "aten", "namespaces of custom operators"),
         ("ASCEND_SIM_TRACE", "maybe", "valid boolean"),
         ("ASCEND_SIM_ORDER", "strict", "'off', 'check' or 'random'"),
+        ("ASCEND_SIM_EVENT_TIMEOUT", "inf", "less than or equal to 86400"),
+        ("ASCEND_SIM_MEMORY", "99999999TiB", "less than or equal to"),
+        ("ASCEND_SIM_CHROME_TRACE", "/nowhere/run.json", "a folder that exists.*; /nowhere is none"),
         ("ASCEND_SIM_SEED", "-1", "greater than or equal to 0"),
         ("ASCEND_SIM", "yes", "0 .off. or 1"),
     ],
