@@ -75,6 +75,12 @@ int64_t storage_format(const at::Tensor& tensor) { return format_of(tensor); }
 
 at::Tensor owning_alias(const at::Tensor& tensor) { return alias(tensor, true); }
 
+// What torch_npu's allocator, or torch's for the CPU, takes by itself.
+void allocate_and_free(c10::Device device, int64_t bytes, int64_t times) {
+  auto* allocator = c10::GetAllocator(device.type());
+  for (int64_t i = 0; i < times; i++) allocator->allocate(static_cast<size_t>(bytes));
+}
+
 }  // namespace
 
 TORCH_LIBRARY(ascend_sim, library) {
@@ -85,8 +91,10 @@ TORCH_LIBRARY(ascend_sim, library) {
   library.def("free_compute(bool on) -> ()", FreeCompute::enable);
   library.def("set_order(str mode, int seed) -> ()", set_order);
   library.def("order() -> str", order);
+  library.def("stop_progress() -> ()", sim_progress_stop);
   library.def("trace_start(str path) -> ()", Trace::start);
   library.def("trace_stop() -> int", Trace::stop);
+  library.def("allocate_and_free(Device device, int bytes, int times) -> ()", allocate_and_free);
   library.def("memory_used(int device) -> int", memory_used);
   library.def("alias(Tensor tensor) -> Tensor");
   library.def("format_of(Tensor tensor) -> int");
