@@ -117,11 +117,11 @@ def test_mrope_sections_choose_the_position_row(cache_mode: str) -> None:
 def test_atb_rotary_embedding_writes_in_place(neox: bool) -> None:
     angles, table = cache(12, 8)
     positions = torch.tensor([11, 2, 5])
-    query, key = torch.randn(3, 2 * 16), torch.randn(3, 16)
+    query, key = torch.randn(3, 2 * 16).half(), torch.randn(3, 16).half()
     expected = [
         turn(as_float64(t).reshape(3, -1, 16), angles[positions.numpy()][:, None], "half" if neox else "interleave")
         for t in (query, key)
     ]
     torch.ops.atb._npu_rotary_embedding(positions, query, key, 16, table, neox)
     for given, value in zip((query, key), expected, strict=True):
-        assert_close(given, value.reshape(given.shape))
+        assert_close(given, value.reshape(given.shape), 2e-3)
