@@ -43,7 +43,9 @@ def test_this_environment_is_healthy(healthy: subprocess.CompletedProcess[str]) 
     assert found["vLLM's platform"]["value"] == "vllm_ascend.platform.platform.AscendPlatform"
     assert found["NPU"]["status"] == "ok"
     assert "libascendcl" in found["Ascend runtime"]["value"]
-    assert found["component moe"]["value"] == "ascend-moe 0.1.0: layer MoERunner, layer UnquantizedFusedMoEMethod"
+    assert found["component moe"]["value"] == (
+        "ascend-moe 0.1.0: layer MoERunner, layer UnquantizedFusedMoEMethod, expert_balancer eplb"
+    )
     assert found["component spec_decode"]["value"] == "ascend-specdecode 0.1.0: claims nothing"
 
 
