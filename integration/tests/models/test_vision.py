@@ -1,5 +1,6 @@
 """Text with images and videos: token for token transformers' continuation."""
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from vllm import LLM, SamplingParams
 
@@ -139,3 +141,16 @@ class TestImages:
             seeing.tokens([VisionPrompt(f"{seeing.family.image} w3", [image])])
         assert counts["op:npu::npu_fused_infer_attention_score"] == 3  # one per layer of the vision tower
         assert counts["cpu_fallbacks"] == 0
+
+
+@pytest.mark.parametrize("checkpoint", ["idefics3"], indirect=True)
+def test_an_engine_leaves_no_memory_behind(checkpoint: Checkpoint) -> None:
+    """Weights and KV cache of a model with images are free again once its engine is gone."""
+    gc.collect()
+    before = torch.npu.memory_allocated()
+    settings = {"dtype": "float32", "additional_config": {"allow_float32": True}, **EAGER}
+    with in_process_engine(str(checkpoint.folder), **settings) as llm:
+        llm.generate("w1 w2 w3", SamplingParams(max_tokens=2), use_tqdm=False)
+        assert torch.npu.memory_allocated() - before > 64 << 20  # the KV cache alone
+        del llm
+    assert torch.npu.memory_allocated() - before < 8 << 20

@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 from vllm import LLM, RequestOutput, SamplingParams
 from vllm.distributed import cleanup_dist_env_and_memory
+from vllm.model_executor.models import interfaces
 
 # The smallest block of the vendor's fused attention.
 BLOCK_SIZE = 128
@@ -31,7 +32,9 @@ def in_process_engine(model: str, **settings: Any) -> Iterator[LLM]:
     saves the imports, which take longer than a tiny model's engine.
     """
     # vLLM collects garbage some fifteen times while an engine starts and stops. Walking through all that was imported
-    # takes longer than the rest of a tiny engine's start, so it is set aside; vLLM brings it back after its captures.
+    # takes longer than the rest of a tiny engine's start, so it is set aside, but not what the last engine left behind;
+    # vLLM brings it back after its captures.
+    gc.collect()
     gc.freeze()
     llm = LLM(model, **{**_DEFAULTS, **settings})
     gc.freeze()
@@ -44,6 +47,8 @@ def in_process_engine(model: str, **settings: Any) -> Iterator[LLM]:
         # The caller may still hold the LLM. Graphs that outlive the clean-up below leave their memory pool behind, and
         # the next engine's first capture fails.
         del engine.engine_core, engine.model_executor, engine, llm
+        # vLLM remembers here every model with images, weights and KV cache with it, for as long as the process lives.
+        interfaces._language_model_by_module.clear()
         cleanup_dist_env_and_memory()
 
 
