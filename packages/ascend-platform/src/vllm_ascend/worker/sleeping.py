@@ -43,8 +43,14 @@ class _Asleep:
 
 @dataclass
 class SleepingMemory:
-    """What sleeps, by tag (``weights`` or ``kv_cache``)."""
+    """What sleeps, by tag (``weights`` or ``kv_cache``).
 
+    Attributes:
+        device: whose memory is freed; tensors elsewhere stay as they are.
+        pin_memory: whether what is kept on the host lies in pinned memory.
+    """
+
+    device: torch.device
     pin_memory: bool
     _asleep: dict[str, list[_Asleep]] = field(default_factory=dict)
 
@@ -63,10 +69,11 @@ class SleepingMemory:
             return 0
         # Tied weights and views share a storage.
         storages = {it.untyped_storage()._cdata: it.untyped_storage() for it in tensors}
-        asleep = []
+        # Noted one by one: what fails half way can still be woken.
+        asleep = self._asleep[tag] = []
         for storage in storages.values():
             size = storage.nbytes()
-            if not size or storage.device.type == "cpu":
+            if not size or storage.device != self.device:
                 continue
             kept = None
             if keep:
@@ -74,15 +81,22 @@ class SleepingMemory:
                 kept.copy_(_bytes(storage))
             storage.resize_(0)
             asleep.append(_Asleep(storage, size, kept))
-        self._asleep[tag] = asleep
         return sum(it.size for it in asleep)
 
     def wake(self, tag: str) -> None:
-        """Give memory back, with what was kept or else zeros. Does nothing if ``tag`` is awake."""
-        for it in self._asleep.pop(tag, []):
+        """Give memory back, with what was kept or else zeros. Does nothing if ``tag`` is awake.
+
+        Raises:
+            torch.OutOfMemoryError: the device lacks room; what still sleeps is kept, and a later call goes on.
+        """
+        asleep = self._asleep.get(tag, [])
+        while asleep:
+            it = asleep[-1]
             it.storage.resize_(it.size)
             contents = _bytes(it.storage)
             if it.kept is None:
                 contents.zero_()
             else:
                 contents.copy_(it.kept)
+            asleep.pop()
+        self._asleep.pop(tag, None)

@@ -42,7 +42,6 @@ class AscendWorker(Worker):
     ) -> None:
         apply_patches("worker")
         super().__init__(vllm_config, local_rank, rank, distributed_init_method, is_driver_worker)
-        self.sleeping = SleepingMemory(is_pin_memory_available())
 
     def init_device(self) -> None:
         """Take the NPU of this rank, join the process groups, measure free memory and make the runner."""
@@ -55,6 +54,7 @@ class AscendWorker(Worker):
             )
         self.device = torch.device("npu", self.local_rank)
         torch.npu.set_device(self.device)
+        self.sleeping = SleepingMemory(self.device, is_pin_memory_available())
         # Now the chip can be asked for its family, which decides the layers that stand in for vLLM's.
         commit_layers(self.vllm_config)
         current_platform.check_if_supports_dtype(self.model_config.dtype)
